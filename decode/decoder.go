@@ -593,7 +593,7 @@ func (d *Decoder) placed(p *capture.Packet, u *full, packets []roce.Packet, ref 
 				}
 				d.undecodable(p, &u.frame)
 				if q.Problem == roce.ProblemCutHeaders {
-					c = d.roce.Headless(ref, tap, tenant, u.fabric, &u.frame, q)
+					c = d.roce.Headless(ref, tap, tenant, &u.frame, q)
 				}
 				continue
 			}

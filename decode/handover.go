@@ -18,7 +18,6 @@ type handover struct {
 	away int    // bytes held by the lists on their way
 	free [][]*transaction.Transaction
 	seen []parcel // consumed
-	sent int      // lists that were passed on and not yet taken back
 }
 
 // parcel is a list of transactions on its way.
@@ -114,7 +113,6 @@ func (h *handover) send() bool {
 	}
 	p.lists.add(h.list)
 	h.away += h.list.bytes
-	h.sent++
 	h.list = parcel{}
 	p.call()
 	p.mu.Unlock()
@@ -129,7 +127,6 @@ func (h *handover) collect() {
 	for i := range p.back {
 		h.away -= p.back[i].bytes
 	}
-	h.sent -= len(p.back)
 	h.seen = append(h.seen, p.back...)
 	clear(p.back)
 	p.back = p.back[:0]

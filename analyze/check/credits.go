@@ -33,7 +33,6 @@ type flow struct {
 type excess struct {
 	seq       uint64
 	limit     uint32
-	out       uint32
 	confirmed uint32
 	gaps      [2]uint64
 	until     uint32 // PSN of the responder's last packet by which enough were confirmed
@@ -112,7 +111,7 @@ func (c *creditRules) called(k *conn, st *callState, tx *transaction.Transaction
 		c.skip(rule, Limit)
 		return
 	}
-	x := excess{seq: st.seq, limit: limit, out: f.out, gaps: f.base}
+	x := excess{seq: st.seq, limit: limit, gaps: f.base}
 	x.f = k.finding(rule, s.Last, s.From, Requester)
 	c.named(x.f, tx)
 	if c.opt.Match != nil && !c.opt.Match(&c.view) {
@@ -125,7 +124,6 @@ func (c *creditRules) called(k *conn, st *callState, tx *transaction.Transaction
 
 // replied counts a reply.
 func (c *creditRules) replied(k *conn, st *callState, tx *transaction.Transaction) {
-	st.replied = true
 	f := &k.flow[tx.From]
 	if st.seq > 0 {
 		if f.out > 0 {

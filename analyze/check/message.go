@@ -13,13 +13,12 @@ import (
 
 // callState is what a Checker remembers of an open transaction. With the transaction it fills a cache line.
 type callState struct {
-	k       *conn
-	seq     uint64    // sequence number of the call among those of its requester; 0 if not seen
-	gaps    [2]uint64 // missing packets when the call began
-	twice   *Finding  // memory that another open call offers
-	again   uint64    // number of the packet with which the call was retransmitted on the same connection; 0 if it was not
-	before  uint32    // credits granted before the reply
-	replied bool
+	k      *conn
+	seq    uint64    // sequence number of the call among those of its requester; 0 if not seen
+	gaps   [2]uint64 // missing packets when the call began
+	twice  *Finding  // memory that another open call offers
+	again  uint64    // number of the packet with which the call was retransmitted on the same connection; 0 if it was not
+	before uint32    // credits granted before the reply
 	// overtaken means that operations for the call precede it in the capture.
 	overtaken bool
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/analyze/ndjson"
@@ -44,10 +45,8 @@ type Values struct {
 }
 
 func (v *Values) add(x uint64) {
-	for _, y := range v.List {
-		if x == y {
-			return
-		}
+	if slices.Contains(v.List, x) {
+		return
 	}
 	if len(v.List) >= maxValues {
 		v.More = true

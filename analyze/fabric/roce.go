@@ -280,7 +280,7 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 	d := &k.dirs[side]
 	switch s.Class {
 	case rdma.ClassAck:
-		r.advance(k, side, d, s.PSN, s.Ref)
+		r.advance(k, d, s.PSN, s.Ref)
 	case rdma.ClassReadResponse:
 		switch s.Novelty {
 		case rdma.NoveltyNew:
@@ -308,16 +308,16 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 		if d.active && d.ep.Responses && d.ep.First.Seen() && s.PSN == d.ep.psn {
 			d.ep.rewound = true
 		}
-		r.advance(k, side, d, s.PSN, s.Ref)
+		r.advance(k, d, s.PSN, s.Ref)
 	case rdma.ClassNAK:
-		r.advance(k, side, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
+		r.advance(k, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
 		if roce.Syndrome(s.Syndrome) == roce.NAKPSNSequence {
 			r.refused(k, side, d, ByNAK, s)
 		} else {
 			r.fatal(k, side, s)
 		}
 	case rdma.ClassRNR:
-		r.advance(k, side, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
+		r.advance(k, d, rdma.PSNAdd(s.PSN, 1<<24-1), s.Ref)
 		r.refused(k, side, d, ByRNR, s)
 	}
 }
@@ -378,7 +378,7 @@ func (r *Recorder) refused(k *conn, side rdma.Side, d *direction, notice Notice,
 }
 
 // advance notes that everything up to psn has been received.
-func (r *Recorder) advance(k *conn, side rdma.Side, d *direction, psn uint32, ref rdma.Ref) {
+func (r *Recorder) advance(k *conn, d *direction, psn uint32, ref rdma.Ref) {
 	if !d.HasAcked || rdma.PSNDiff(psn, d.Acked) > 0 {
 		d.HasAcked, d.Acked, d.Progress = true, psn, ref
 		d.acknowledged(r, psn, ref)

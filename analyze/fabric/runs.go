@@ -60,7 +60,7 @@ func (r *Recorder) NextAck(c *rdma.Connection, from rdma.Side, psn uint32, ref r
 	if k == nil {
 		return
 	}
-	r.advance(k, from.Other(), &k.dirs[from.Other()], psn, ref)
+	r.advance(k, &k.dirs[from.Other()], psn, ref)
 }
 
 // idle reports whether nothing is awaited. An acknowledgement then tells only how far it goes.

@@ -93,12 +93,3 @@ func suggest(found []string, most int) string {
 	}
 	return "did you mean " + strings.Join(found, " or ") + "?"
 }
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}

@@ -219,7 +219,7 @@ func (t *protocolTable) collect() {
 	for _, p := range t.programs {
 		add := func(name string) {
 			lower := strings.ToLower(name)
-			if !contains(p.names[lower], name) {
+			if !slices.Contains(p.names[lower], name) {
 				p.names[lower] = append(p.names[lower], name)
 			}
 		}
@@ -359,7 +359,7 @@ func addLeaf(m map[string]*leaf, k kid, d int, user string) {
 		m[k.name] = l
 	}
 	l.kinds |= k.kinds
-	if !contains(l.users[d], user) {
+	if !slices.Contains(l.users[d], user) {
 		l.users[d] = append(l.users[d], user)
 	}
 }

@@ -132,7 +132,7 @@ func (p *program) resolve(path string, pos int, expr string) (*field, error) {
 			return nil, e
 		}
 		folded = append(folded, names)
-		if contains(names, c.text) {
+		if slices.Contains(names, c.text) {
 			names = []string{c.text}
 		}
 		exact = append(exact, names)
@@ -184,7 +184,7 @@ func (f *field) below() string {
 	var all []string
 	for _, g := range f.program.groups {
 		for _, k := range g.kids {
-			if !contains(all, k.name) {
+			if !slices.Contains(all, k.name) {
 				all = append(all, k.name)
 			}
 		}
@@ -237,7 +237,7 @@ func (r *resolver) run() (kinds kindSet) {
 			w := &r.f.want[d]
 			if p.header() {
 				at = 0
-			} else if len(r.f.comps) == 1 && contains(r.f.comps[0], q.name) {
+			} else if len(r.f.comps) == 1 && slices.Contains(r.f.comps[0], q.name) {
 				r.use(q, d, q.name, found{kinds: kGroup, groups: groupList(q.groups[d])}, &kinds)
 			}
 			switch g := q.groups[d]; {
@@ -288,7 +288,7 @@ func (r *resolver) use(q *procedure, d int, user string, hit found, kinds *kindS
 	if q.version < maxVersion && q.number < maxProcedure {
 		r.f.want[d].procs[q.version][q.number/64] |= 1 << (q.number % 64)
 	}
-	if !contains(r.users[d], user) {
+	if !slices.Contains(r.users[d], user) {
 		r.users[d] = append(r.users[d], user)
 	}
 }
@@ -309,7 +309,7 @@ func (r *resolver) search(g *group, at int) found {
 
 func (r *resolver) kid(k *kid, at int) (hit found) {
 	last := len(r.f.comps) - 1
-	match := contains(r.f.comps[at], k.name)
+	match := slices.Contains(r.f.comps[at], k.name)
 	if at == last && match {
 		hit.kinds |= k.kinds
 		if k.kinds != 0 && k.set != 0 {
@@ -325,7 +325,7 @@ func (r *resolver) kid(k *kid, at int) (hit found) {
 	}
 	switch {
 	case k.below.opaque():
-		if match && at == last-1 && contains(r.f.comps[last], opaqueName) {
+		if match && at == last-1 && slices.Contains(r.f.comps[last], opaqueName) {
 			hit.kinds |= kBytes
 		}
 	case k.below != nil:
@@ -339,7 +339,7 @@ func (r *resolver) kid(k *kid, at int) (hit found) {
 
 // start is the number of components that the name of a procedure takes.
 func (f *programField) start(proc string) int {
-	if len(f.comps) > 1 && contains(f.comps[0], proc) {
+	if len(f.comps) > 1 && slices.Contains(f.comps[0], proc) {
 		return 1
 	}
 	return 0
@@ -382,7 +382,7 @@ func (f *programField) emitBody(s *sink, v *rpc.View) {
 	w := &s.walk
 	version, number := v.Program.Version, v.Procedure.Number
 	start := f.start(v.Procedure.Name)
-	if !f.leaves && len(f.comps) == 1 && contains(f.comps[0], v.Procedure.Name) {
+	if !f.leaves && len(f.comps) == 1 && slices.Contains(f.comps[0], v.Procedure.Name) {
 		s.group(v.Procedure.Name)
 	}
 	if v.Args() != nil && f.dirs[arguments] && f.want[arguments].proc(version, number) && !s.stop {
@@ -481,12 +481,7 @@ func (w *visitor) reset(s *sink, f *programField, start int, err error) {
 }
 
 func (w *visitor) is(at uint8, name string) bool {
-	for _, c := range w.f.comps[at] {
-		if c == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.f.comps[at], name)
 }
 
 // wanted reports whether a field is one of those searched for. zero means that its value is zero.

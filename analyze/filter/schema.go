@@ -176,7 +176,7 @@ func unknownHint(name string) string {
 		}
 	}
 	for _, f := range schemaFields() {
-		if _, last, ok := strings.Cut(f.name, "."); ok && last == name && !contains(found, f.name) {
+		if _, last, ok := strings.Cut(f.name, "."); ok && last == name && !slices.Contains(found, f.name) {
 			found = append(found, f.name)
 		}
 	}

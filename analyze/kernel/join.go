@@ -107,7 +107,6 @@ func (p *pairing) takeCall(c, w int32) {
 
 func (p *pairing) takeRequest(q, w int32) {
 	r := &p.requests[q]
-	p.wires[w].request = q
 	r.wires++
 	r.wire = w
 }

@@ -10,10 +10,9 @@ import (
 // wire is a transaction, with what the join needs of it. Times come from
 // the capture.
 type wire struct {
-	xid            uint32
 	older          int32
 	op             uint16
-	client, server uint16
+	client         uint16
 	overRDMA       bool
 	overTCP        bool
 	whole          bool // call and reply were captured
@@ -33,7 +32,7 @@ type wire struct {
 	callBytes, replyBytes uint64
 	again                 int32 // packets seen again
 
-	call, request int32 // the records that it is; -1 if none
+	call int32 // the record that it is; -1 if none
 }
 
 // single reports whether call and reply were captured, and no packet of the transaction more than once.
@@ -82,10 +81,10 @@ func (j *Join) Add(v *rpc.View) {
 	}
 	j.wireAt[tx.XID] = int32(len(j.wires))
 	w := wire{
-		xid: tx.XID, older: older, call: -1, request: -1,
+		older: older, call: -1,
 		op:     j.names.number(operation{v.ProgramName(), tx.Version, text.Operation(v)}),
-		client: j.addrs.number(tx.Client().Addr.Unmap()), server: j.addrs.number(tx.Server().Addr.Unmap()),
-		first: tx.First().Time, callLast: tx.Call.Last.Time, replyFirst: tx.Reply.First.Time, last: tx.Reply.Last.Time,
+		client: j.addrs.number(tx.Client().Addr.Unmap()),
+		first:  tx.First().Time, callLast: tx.Call.Last.Time, replyFirst: tx.Reply.First.Time, last: tx.Reply.Last.Time,
 		callBytes: sentBytes(tx), replyBytes: tx.Reply.Bytes, failed: v.StatusFailed(), unread: v.Unread(), partial: tx.State != transaction.Complete, again: int32(min(tx.Retransmits, 1<<30)),
 	}
 	w.overRDMA, w.overTCP = isRDMA(tx), tx.Connection.Fabric == rdma.TCP

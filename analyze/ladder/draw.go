@@ -87,7 +87,7 @@ func (d *Drawer) Append(b []byte, v *rpc.View) []byte {
 	b = d.ladder(b, v)
 	b = d.waterfall(b, tx)
 	b = d.summary(b, v)
-	b = d.table(b, tx)
+	b = d.table(b)
 	b = d.notes(b, tx)
 	if d.ASCII {
 		b = append(b[:start], toASCII(string(b[start:]))...)

@@ -19,7 +19,6 @@ type row struct {
 	writes       int // RDMA Writes among these
 	acks         int
 	requests     int // Read Requests
-	hidden       int // rows hidden
 	responses    int
 	writePackets int
 }
@@ -141,7 +140,7 @@ func (d *Drawer) foldRows(tx *transaction.Transaction) {
 		}
 		out = append(out, rows[i:i+headRows]...)
 		middle := rows[i+headRows : j-tailRows]
-		f := row{fold: true, first: middle[0].first, last: middle[len(middle)-1].last, phase: rows[i].phase, hidden: len(middle)}
+		f := row{fold: true, first: middle[0].first, last: middle[len(middle)-1].last, phase: rows[i].phase}
 		seen := 0
 		for k := range middle {
 			m := &middle[k]

@@ -147,7 +147,7 @@ func (d *Drawer) long(b, line []byte) []byte {
 }
 
 // table shows what each segment offered and received.
-func (d *Drawer) table(b []byte, tx *transaction.Transaction) []byte {
+func (d *Drawer) table(b []byte) []byte {
 	if len(d.segments.all) == 0 {
 		return append(b, '\n')
 	}

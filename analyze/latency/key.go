@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -60,10 +61,8 @@ func ParseKeys(s string) ([]Key, error) {
 				continue
 			}
 			found = true
-			for _, have := range keys {
-				if have == Key(k) {
-					return nil, fmt.Errorf("%s is given twice", name)
-				}
+			if slices.Contains(keys, Key(k)) {
+				return nil, fmt.Errorf("%s is given twice", name)
 			}
 			keys = append(keys, Key(k))
 		}

@@ -1,5 +1,7 @@
 package latency
 
+import "maps"
+
 // Sample collects durations for a consumer with its own intervals, such as a live view: counts, sums and
 // percentiles as in a Report. The zero value is ready for use. A Sample is not safe for concurrent use.
 type Sample struct {
@@ -37,9 +39,7 @@ func (r *Recorder) Groups() []*Group {
 		x.Key = append([]string(nil), x.Key...)
 		x.Inline = append([]Inline(nil), x.Inline...)
 		statuses := make(map[string]uint64, len(x.Statuses))
-		for s, n := range x.Statuses {
-			statuses[s] = n
-		}
+		maps.Copy(statuses, x.Statuses)
 		x.Statuses = statuses
 		out[i], g.shown = x, x
 	}

@@ -33,7 +33,6 @@ type Connection struct {
 	Backward       int // calls of the server without a reply
 	Stuck          int
 	Models         []ModelShare // how transactions were transferred, most frequent first
-	First, Last    int64        // ns since 1970
 }
 
 // Peer is one end of a connection.
@@ -346,7 +345,7 @@ func (x *conn) model() Connection {
 	m := Connection{
 		ID: c.ID, Fabric: c.Fabric.String(), State: c.State.String(), Ending: c.Terminated, MTU: c.MTU,
 		Client: peer(c, client), Server: peer(c, client.Other()),
-		Tunnel: c.Tunnel, Used: x.used, Backward: x.backward, Stuck: x.stuck, First: c.First.Time, Last: c.Last.Time,
+		Tunnel: c.Tunnel, Used: x.used, Backward: x.backward, Stuck: x.stuck,
 	}
 	x.count(&m)
 	if c.State == rdma.Established || c.State == rdma.Closed && c.Terminated == "" {

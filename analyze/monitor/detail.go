@@ -15,7 +15,7 @@ func sortEnded(rows []Row) {
 }
 
 // inFull shows the watched transaction: its current state while it is open, then its final state.
-func (m *Model) inFull(s *Snapshot) *Detail {
+func (m *Model) inFull() *Detail {
 	if m.watch == 0 {
 		return nil
 	}

@@ -427,7 +427,7 @@ func (m *Model) Snapshot() *Snapshot {
 	m.number++
 	st := m.counted()
 	s := &Snapshot{
-		Number: m.number, Time: m.now, First: m.all.since, Interval: m.opt.Interval, Since: st.since,
+		Time: m.now, First: m.all.since, Interval: m.opt.Interval, Since: st.since,
 		Ended: m.flushed, Err: m.err, Decoder: m.d.Stats(), Orphans: m.d.Orphans(),
 	}
 	if errors.Is(m.err, errStopped) {
@@ -448,7 +448,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.History = st.slots.list()
 	if m.closed && len(s.History) > 0 {
 		s.Now, s.HasNow, s.NowSpan = s.History[len(s.History)-1], true, m.span
-		s.Packets, s.Wire = m.passed.Packets, m.passed.Bytes
+		s.Packets = m.passed.Packets
 	}
 	m.operations(s, st)
 	s.Connections, s.Health = m.conns.list()
@@ -464,7 +464,6 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
 	s.FilesTime, s.ClientsTime = st.files.time, st.clients.time
-	s.FilesNow, s.ClientsNow = st.files.active(), st.clients.active()
 	s.FilesRest += int(st.files.lost)
 	s.ClientsRest += int(st.clients.lost)
 	if m.opt.Groups {
@@ -472,7 +471,7 @@ func (m *Model) Snapshot() *Snapshot {
 	}
 	s.Over, s.Raised = m.over.list(), m.raised
 	s.Paged, s.PageFrom, s.PageAll = m.linger.paging, m.linger.from, m.linger.passed
-	s.Detail = m.inFull(s)
+	s.Detail = m.inFull()
 	return s
 }
 

@@ -19,7 +19,6 @@ type Row struct {
 	Frame      uint64 // number of its first packet, which no other transaction with this XID begins with
 	Connection int
 	Backward   bool
-	Fabric     string
 	Client     string
 	Server     string
 	Operation  string // "nfs3 READ"
@@ -106,7 +105,7 @@ func (r *rower) row(v *rpc.View, now, stuck int64, ended int64) Row {
 	tx := v.Tx
 	x := Row{
 		Serial: tx.Serial(), XID: tx.XID, Frame: tx.First().Number, Connection: tx.Connection.Resolve().ID, Backward: tx.Backward,
-		Fabric: tx.Connection.Fabric.String(), Client: r.host(tx.Client()), Server: r.host(tx.Server()),
+		Client: r.host(tx.Client()), Server: r.host(tx.Server()),
 		Operation: operationName(v), Start: tx.First().Time, Age: -1, Ended: ended,
 		Retransmit: tx.Retransmits,
 	}

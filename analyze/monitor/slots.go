@@ -2,19 +2,18 @@ package monitor
 
 // Slot is what happened in one interval.
 type Slot struct {
-	Start       int64 // ns since 1970
-	Count       uint64
-	Errors      uint64
-	Bytes       uint64 // of RPC messages
-	Data        uint64 // moved by RDMA Reads and Writes
-	Retransmits uint64 // retransmitted packets of transactions
-	Time        int64  // sum of latencies, ns
-	P50, P99    int64
-	Max         int64
-	Open        int // unanswered calls at its end
-	Stuck       int
-	Parts       Times
-	Heat        Heat
+	Start    int64 // ns since 1970
+	Count    uint64
+	Errors   uint64
+	Bytes    uint64 // of RPC messages
+	Data     uint64 // moved by RDMA Reads and Writes
+	Time     int64  // sum of latencies, ns
+	P50, P99 int64
+	Max      int64
+	Open     int // unanswered calls at its end
+	Stuck    int
+	Parts    Times
+	Heat     Heat
 }
 
 // ring keeps the latest intervals.

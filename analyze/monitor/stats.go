@@ -41,7 +41,6 @@ type stats struct {
 // sums are counts of one interval.
 type sums struct {
 	count, errors, bytes, data uint64
-	retransmits                uint64
 	time                       int64 // of all latencies
 }
 
@@ -96,7 +95,6 @@ func (s *stats) add(v *rpc.View, client string, now int64) {
 		n.count++
 		n.bytes += bytes
 		n.data += data
-		n.retransmits += uint64(tx.Retransmits)
 		if failed {
 			n.errors++
 		}
@@ -178,7 +176,7 @@ func (s *stats) close(start int64, open, stuck int, quiet bool) {
 	d := s.all.Distribution()
 	*at = Slot{
 		Start: start, Count: s.cur.count, Errors: s.cur.errors, Bytes: s.cur.bytes, Data: s.cur.data,
-		Retransmits: s.cur.retransmits, Time: s.cur.time, P50: d.P50, P99: d.P99, Max: d.Max,
+		Time: s.cur.time, P50: d.P50, P99: d.P99, Max: d.Max,
 		Open: open, Stuck: stuck, Parts: s.phases, Heat: s.heat,
 	}
 	for _, x := range s.ops {

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -123,12 +124,8 @@ func messageAt(h *rpcrdma.Header, op *rdma.Op) (transfer, bool) {
 			}
 		}
 	}
-	if op.Kind == rdma.Write && h.HasReply {
-		for _, g := range h.Reply {
-			if in(g) {
-				return transfer{reply: true, offset: at}, true
-			}
-		}
+	if op.Kind == rdma.Write && h.HasReply && slices.ContainsFunc(h.Reply, in) {
+		return transfer{reply: true, offset: at}, true
 	}
 	return transfer{}, false
 }

@@ -91,7 +91,7 @@ func (p *PacketLister) Append(b []byte, v *decode.PacketView) []byte {
 	for i := range v.RoCE {
 		p.start(b, v)
 		q := &v.RoCE[i]
-		p.infiniband(v, q)
+		p.infiniband(q)
 		b = p.end(v, q, marks)
 	}
 	return b
@@ -109,7 +109,7 @@ func (p *PacketLister) Summary(v *decode.PacketView) string {
 	var list []string
 	for i := range v.RoCE {
 		p.line.b, p.line.col = nil, 0
-		p.infiniband(v, &v.RoCE[i])
+		p.infiniband(&v.RoCE[i])
 		list = append(list, strings.Join(strings.Fields(string(p.end(v, &v.RoCE[i], marks))), " "))
 	}
 	return strings.Join(list, "; ")
@@ -294,7 +294,7 @@ func (p *PacketLister) dec(label string, n uint64) {
 }
 
 // infiniband writes the headers of a RoCE or InfiniBand packet.
-func (p *PacketLister) infiniband(v *decode.PacketView, q *roce.Packet) {
+func (p *PacketLister) infiniband(q *roce.Packet) {
 	l := &p.line
 	if q.Problem == roce.ProblemCutBTH || q.Problem == roce.ProblemShortBTH {
 		l.str("?")

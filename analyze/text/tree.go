@@ -71,9 +71,9 @@ func (t *Tree) connection(b []byte, v *rpc.View) []byte {
 		b = append(b, ", forward"...)
 	}
 	b = append(b, ", "...)
-	b = appendEnd(b, c.Fabric, tx.Client())
+	b = appendEnd(b, tx.Client())
 	b = append(b, " > "...)
-	b = appendEnd(b, c.Fabric, tx.Server())
+	b = appendEnd(b, tx.Server())
 	b = append(b, '\n')
 	if c.Tunnel != nil {
 		b = t.heading(b, "Tunnel: ")
@@ -153,7 +153,7 @@ func NetworkName(t *rdma.Tunnel) string {
 	return string(Network(nil, t))
 }
 
-func appendEnd(b []byte, f rdma.Fabric, e rdma.End) []byte {
+func appendEnd(b []byte, e rdma.End) []byte {
 	b = append(b, addrText(e)...)
 	switch {
 	case e.QPN != 0:

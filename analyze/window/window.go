@@ -29,8 +29,6 @@ type Window[T any] struct {
 	spare    [][]byte
 	overhead int
 	copies   bool // see Copies
-	// Forced counts packets that left because there was no room.
-	Forced uint64
 }
 
 type entry[T any] struct {
@@ -72,7 +70,6 @@ func (w *Window[T]) Add(p *capture.Packet) *T {
 	}
 	size := w.size(p.Data) + w.overhead
 	for w.first < w.next && w.bytes+size > w.limit {
-		w.Forced++
 		w.pop()
 	}
 	w.next++

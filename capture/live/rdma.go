@@ -175,14 +175,13 @@ func Hidden(sys, iface string) []string {
 
 // Interface is a network interface.
 type Interface struct {
-	Name    string
-	Index   int
-	Kind    string // "ethernet", "loopback", "infiniband", …
-	Up      bool
-	State   string // "up", "down", "unknown", …: of the link, as the kernel puts it
-	MTU     int
-	RDMA    []RDMADevice
-	Address string // of the link
+	Name  string
+	Index int
+	Kind  string // "ethernet", "loopback", "infiniband", …
+	Up    bool
+	State string // "up", "down", "unknown", …: of the link, as the kernel puts it
+	MTU   int
+	RDMA  []RDMADevice
 }
 
 // kinds are names of link types (linux/if_arp.h).
@@ -211,7 +210,7 @@ func Interfaces(sys string) ([]Interface, error) {
 		flags, _ := strconv.ParseUint(line(filepath.Join(at, "flags")), 0, 32)
 		i := Interface{
 			Name: e.Name(), Index: int(sysNumber(sys, e.Name(), "ifindex")), MTU: int(sysNumber(sys, e.Name(), "mtu")),
-			Up: flags&1 != 0, State: line(filepath.Join(at, "operstate")), Address: line(filepath.Join(at, "address")),
+			Up: flags&1 != 0, State: line(filepath.Join(at, "operstate")),
 		}
 		t := sysNumber(sys, e.Name(), "type")
 		if i.Kind = kinds[t]; i.Kind == "" {

@@ -141,9 +141,8 @@ type compressor interface {
 
 // output is an open file with its compressor.
 type output struct {
-	f    *outfile.File // nil for standard output
-	z    compressor    // nil: it is not compressed
-	name string
+	f *outfile.File // nil for standard output
+	z compressor    // nil: it is not compressed
 
 	out   counted
 	begun int64 // where the frame under way begins, before compression
@@ -183,7 +182,7 @@ func (w *Writer) open(at int64) error {
 	if w.series {
 		name = w.next(at)
 	}
-	o := &output{name: name}
+	o := &output{}
 	out := w.opt.Stdout
 	if name != "-" {
 		f, err := w.opt.Files.Stream(name)

@@ -28,9 +28,7 @@ func showProgress(w io.Writer, in *input) func() {
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		select {
 		case <-time.After(progressAfter):
 		case <-stop:
@@ -55,7 +53,7 @@ func showProgress(w io.Writer, in *input) func() {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		close(stop)
 		wg.Wait()

@@ -50,9 +50,7 @@ func release(a *annotate.Annotator, opt *decode.Options, delay time.Duration) *r
 		defer r.mu.Unlock()
 		withdrawn(tx)
 	}
-	r.done.Add(1)
-	go func() {
-		defer r.done.Done()
+	r.done.Go(func() {
 		t := time.NewTicker(max(delay/ticks, time.Millisecond))
 		defer t.Stop()
 		for {
@@ -63,7 +61,7 @@ func release(a *annotate.Annotator, opt *decode.Options, delay time.Duration) *r
 				return
 			}
 		}
-	}()
+	})
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -227,10 +228,8 @@ func (r *resume) starts(j *job) (list []decode.StateNote, err error) {
 			continue
 		}
 		x := decode.StateNote{Name: noteFile + filepath.Base(name), Value: strconv.FormatInt(at, 10)}
-		for _, old := range r.files {
-			if x == old {
-				return nil, cli.Usagef("%s has been decoded already: %s holds what was known after it", name, r.state)
-			}
+		if slices.Contains(r.files, x) {
+			return nil, cli.Usagef("%s has been decoded already: %s holds what was known after it", name, r.state)
 		}
 		if r.resumed() && at < r.last-outOfOrder {
 			j.notes.Printf("note: %s begins %v before the end of the captures before it: were they given in the order of time?",

@@ -120,7 +120,6 @@ type answer struct {
 	whole whole
 
 	x       *index.Index
-	run     *index.Run
 	starts  map[int]uint64 // transactions found, by segment
 	emitted uint64
 	last    uint64 // the transaction before, in the order in which they are emitted
@@ -207,7 +206,7 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 		return show, a.x.Verify(decode.New(opt, func(*transaction.Transaction) {}), a.state(show, parts))
 	}
 	for i := range runs {
-		if err := a.decode(j, &runs[i], show, file); err != nil {
+		if err := a.decode(&runs[i], show, file); err != nil {
 			return nil, err
 		}
 	}
@@ -235,8 +234,8 @@ func (a *answer) state(x *showing, parts []decode.StatePart) decode.StateOptions
 }
 
 // decode decodes a run.
-func (a *answer) decode(j *job, r *index.Run, show *showing, file *os.File) error {
-	a.run, a.starts, a.emitted = r, make(map[int]uint64), a.x.Emitted(r)
+func (a *answer) decode(r *index.Run, show *showing, file *os.File) error {
+	a.starts, a.emitted = make(map[int]uint64), a.x.Emitted(r)
 	show.view.Names = &rpc.Names{Limit: show.view.Names.Limit} // the state has those of then
 	opt, parts := a.o.showDecoder()
 	d := decode.New(opt, func(tx *transaction.Transaction) { a.transaction(tx, show) })

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
-
 	"github.com/rpcrdma/toolkit/analyze/monitor"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/internal/nearest"
@@ -214,7 +212,7 @@ func (u *ui) chosen() {
 }
 
 // chooseKey handles a key in the list of columns.
-func (u *ui) chooseKey(key string) tea.Cmd {
+func (u *ui) chooseKey(key string) {
 	c := &u.chooser
 	p := &u.at[u.view]
 	switch key {
@@ -243,7 +241,6 @@ func (u *ui) chooseKey(key string) tea.Cmd {
 	default:
 		c.at = min(max(scrollTo(key, c.at, max(u.body()-2, 1), len(c.list)), 0), len(c.list)-1)
 	}
-	return nil
 }
 
 // toggle hides the column under the cursor, or shows it as the last one.

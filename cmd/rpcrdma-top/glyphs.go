@@ -15,18 +15,17 @@ type glyphs struct {
 	cursor   string
 	up, down string
 	dots     string
-	rule     string
 }
 
 var (
 	unicodeGlyphs = glyphs{
 		spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, heat: []string{" ", "░", "▒", "▓", "█"},
-		full: "█", empty: "░", cursor: "▸", up: "▲", down: "▼", dots: "…", rule: "─",
+		full: "█", empty: "░", cursor: "▸", up: "▲", down: "▼", dots: "…",
 	}
 	asciiGlyphs = glyphs{
 		ascii: true,
 		spark: []string{".", ":", "-", "=", "+", "*", "%", "#"}, heat: []string{" ", ".", ":", "+", "#"},
-		full: "#", empty: ".", cursor: ">", up: "^", down: "v", dots: "~", rule: "-",
+		full: "#", empty: ".", cursor: ">", up: "^", down: "v", dots: "~",
 	}
 )
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -578,14 +579,7 @@ func (o *options) screen(s *cli.Streams, feed *monitor.Feed, name string, d *dis
 	return err
 }
 
-func (o *options) readsStdin() bool {
-	for _, n := range o.read {
-		if n == "-" {
-			return true
-		}
-	}
-	return false
-}
+func (o *options) readsStdin() bool { return slices.Contains(o.read, "-") }
 
 // tables waits for the end of the input, or for the user. Packets that a live capture has already received
 // count; a second signal does not wait for them.

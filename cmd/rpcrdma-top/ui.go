@@ -242,7 +242,8 @@ func (u *ui) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		return u, nil
 	}
 	if u.chooser.on {
-		return u, u.chooseKey(key)
+		u.chooseKey(key)
+		return u, nil
 	}
 	if u.detail {
 		switch key {

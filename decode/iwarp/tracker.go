@@ -1,6 +1,8 @@
 package iwarp
 
 import (
+	"slices"
+
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/tcp"
 )
@@ -102,11 +104,4 @@ func (t *Tracker) release(b []byte) {
 }
 
 // expected reports whether a port is one of Options.Ports.
-func (t *Tracker) expected(port uint16) bool {
-	for _, p := range t.o.Ports {
-		if p == port {
-			return true
-		}
-	}
-	return false
-}
+func (t *Tracker) expected(port uint16) bool { return slices.Contains(t.o.Ports, port) }

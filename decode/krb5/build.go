@@ -3,6 +3,7 @@ package krb5
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +22,8 @@ type Principal struct {
 func ParsePrincipal(s string) (p Principal, err error) {
 	name, realm, _ := strings.Cut(s, "@")
 	p = Principal{Realm: realm, Type: 1, Parts: strings.Split(name, "/")}
-	for _, part := range p.Parts {
-		if part == "" {
-			return p, errors.New("a principal is NAME, NAME/INSTANCE or one of these with @REALM")
-		}
+	if slices.Contains(p.Parts, "") {
+		return p, errors.New("a principal is NAME, NAME/INSTANCE or one of these with @REALM")
 	}
 	if strings.ContainsAny(s, "\\\x00") || len(s) > maxName {
 		return p, errors.New("the principal's name is too long, or has characters that are not supported")

@@ -141,7 +141,7 @@ func (c *context) unwrap(token []byte, full int, s side, seq uint32, out *rpc.Op
 	}
 	ec, rrc := int(binary.BigEndian.Uint16(token[4:])), int(binary.BigEndian.Uint16(token[6:]))
 	if token[2]&flagSealed == 0 {
-		return c.unsealed(k.wrapper(s), token, full, s, seq, out, ec, rrc)
+		return c.unsealed(k.wrapper(s), token, full, seq, out, ec, rrc)
 	}
 	text := full - tokenHeader - sealer.mac // ciphertext
 	length := text - blockSize - tokenHeader - ec
@@ -171,7 +171,7 @@ func (c *context) unwrap(token []byte, full int, s side, seq uint32, out *rpc.Op
 
 // unsealed verifies a Wrap token that is only signed: the plaintext, then EC bytes of checksum
 // over it and the header with EC and RRC of zero.
-func (c *context) unsealed(signer *signer, token []byte, full int, s side, seq uint32, out *rpc.Opened, ec, rrc int) verdict {
+func (c *context) unsealed(signer *signer, token []byte, full int, seq uint32, out *rpc.Opened, ec, rrc int) verdict {
 	length := full - tokenHeader - ec
 	switch {
 	case signer == nil || length < 4:

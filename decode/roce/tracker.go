@@ -139,7 +139,7 @@ func (t *Tracker) Packet(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fa
 }
 
 // Headless handles a packet whose extension headers the capture cut. It still shows that the PSN was sent.
-func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, fabric rdma.Fabric, f *link.Frame, p *Packet) *rdma.Connection {
+func (t *Tracker) Headless(ref rdma.Ref, tap uint16, tenant uint64, f *link.Frame, p *Packet) *rdma.Connection {
 	if p.Opcode.Service() != ServiceRC || p.Opcode.IsResponse() || p.Opcode.IsCNP() || !p.Opcode.IsDefined() {
 		return nil
 	}

@@ -40,14 +40,13 @@ type begun struct {
 
 // request is a call whose header is decoded and that is not executed yet.
 type request struct {
-	xid, queue, credits uint32
-	thread              uint32
-	at                  rdma.Ref
-	wakeup              uint64
-	woken, taken        bool
-	header              []byte
-	full                uint32
-	older               *request // with the same XID
+	xid, queue, thread uint32
+	at                 rdma.Ref
+	wakeup             uint64
+	woken, taken       bool
+	header             []byte
+	full               uint32
+	older              *request // with the same XID
 }
 
 func (t *Tracker) thread(e *ftrace.Event) *thread {
@@ -104,7 +103,7 @@ func (t *Tracker) request(e *ftrace.Event, at rdma.Ref) {
 		h.Writes, h.Reply, h.HasReply = writes[:n-1], writes[n-1], true
 	}
 	r := &request{
-		xid: e.XID, queue: e.Queue, credits: e.Credits, thread: e.Thread, at: at, wakeup: x.wakeup, woken: x.woken,
+		xid: e.XID, queue: e.Queue, thread: e.Thread, at: at, wakeup: x.wakeup, woken: x.woken,
 		header: append([]byte(nil), t.encode(e.Header)...), full: e.Header, older: t.requests[e.XID],
 	}
 	x.woken = false

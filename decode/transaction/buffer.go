@@ -55,10 +55,7 @@ func (b *buffer) owned() int { return cap(b.b) + cap(b.cover.spans)*spanSize }
 
 // prefix is what has arrived without a hole.
 func (b *buffer) prefix() []byte {
-	n := b.cover.prefix()
-	if n > uint64(len(b.b)) {
-		n = uint64(len(b.b))
-	}
+	n := min(b.cover.prefix(), uint64(len(b.b)))
 	return b.b[:n:n]
 }
 

@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -284,10 +285,8 @@ func (t *Transaction) Note(n Note) {
 	if len(t.Notes) >= maxNotes {
 		return
 	}
-	for i := range t.Notes {
-		if t.Notes[i] == n {
-			return
-		}
+	if slices.Contains(t.Notes, n) {
+		return
 	}
 	before := cap(t.Notes)
 	t.Notes = append(t.Notes, n)

@@ -250,11 +250,7 @@ func (r *Reader) Fixed(n int) []byte {
 	v := r.b[r.off : r.off+n : r.off+n]
 	r.off += n
 	// The last item of a message may lack its padding: some senders omit it, which loses nothing.
-	pad := -n & 3
-	if pad > len(r.b)-r.off {
-		pad = len(r.b) - r.off
-	}
-	r.off += pad
+	r.off += min(-n&3, len(r.b)-r.off)
 	return v
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -79,9 +80,7 @@ func newModel(pkg string, own, imported []*file) *model {
 			m.register(d, seen)
 		}
 		m.all = append(m.all, f.defs...)
-		for n, d := range seen {
-			m.names[n] = d
-		}
+		maps.Copy(m.names, seen)
 	}
 	seen := map[string]*def{}
 	for _, f := range own {
@@ -90,9 +89,7 @@ func newModel(pkg string, own, imported []*file) *model {
 			m.defs = append(m.defs, d)
 		}
 	}
-	for n, d := range seen {
-		m.names[n] = d
-	}
+	maps.Copy(m.names, seen)
 	m.all = append(m.all, m.defs...)
 	for _, d := range m.defs {
 		m.claim(d)

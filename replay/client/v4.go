@@ -362,8 +362,8 @@ func (v *V4) Root(ctx context.Context, path string) ([]byte, error) {
 }
 
 // handle makes a call that ends with GETFH.
-func (v *V4) handle(ctx context.Context, c *compound, data ...[]byte) ([]byte, error) {
-	if err := v.do(ctx, c.add(nfs4.OP_GETFH, xdr.Void{}), data...); err != nil {
+func (v *V4) handle(ctx context.Context, c *compound) ([]byte, error) {
+	if err := v.do(ctx, c.add(nfs4.OP_GETFH, xdr.Void{})); err != nil {
 		return nil, err
 	}
 	return clone(c.result(-1).(*nfs4.GETFH4res).Resok4.Object), nil

@@ -21,7 +21,6 @@ import (
 // reply to the end, abandon.go every other end, callstate.go the states between.
 type caller struct {
 	o        *Options
-	mem      *memory
 	ctr      *counters
 	backward bool
 	again    bool        // calls survive their connection
@@ -41,9 +40,9 @@ type caller struct {
 	timer    *deadline.Timer
 }
 
-func newCaller(o *Options, mem *memory, ctr *counters) *caller {
+func newCaller(o *Options, ctr *counters) *caller {
 	c := &caller{
-		o: o, mem: mem, ctr: ctr, table: make(map[uint32]*pendingCall), zombies: make(map[uint32]*zombie),
+		o: o, ctr: ctr, table: make(map[uint32]*pendingCall), zombies: make(map[uint32]*zombie),
 		nextXID: rand.Uint32(),
 	}
 	c.timer = deadline.New(c.expire)

@@ -35,16 +35,13 @@ func (s *server) hold(x *exchange) bool {
 	return true
 }
 
-// unhold takes an exchange out of those that are held. It reports false if it was
-// not held.
-func (s *server) unhold(x *exchange) bool {
+// unhold takes an exchange out of those that are held.
+func (s *server) unhold(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[x.hdr.XID] != x {
-		return false
+	if s.held[x.hdr.XID] == x {
+		delete(s.held, x.hdr.XID)
 	}
-	delete(s.held, x.hdr.XID)
-	return true
 }
 
 // done handles RDMA_DONE.

@@ -36,8 +36,7 @@ type block struct {
 	class int
 	// region is valid while the block belongs to the pool of a connection; see
 	// link.block.
-	region     verbs.Region
-	registered bool
+	region verbs.Region
 }
 
 // allocation is memory that Alloc returned.
@@ -112,7 +111,6 @@ func (m *memory) get(n int) (*block, error) {
 
 // put returns a block that is not registered anywhere.
 func (m *memory) put(b *block) {
-	b.registered = false
 	m.mu.Lock()
 	if !m.closed && m.kept+len(b.b) <= maxKept {
 		m.kept += len(b.b)

@@ -63,7 +63,6 @@ func (l *link) block(n int) (*block, error) {
 		l.mem.put(b)
 		return nil, err
 	}
-	b.registered = true
 	return b, nil
 }
 

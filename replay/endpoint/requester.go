@@ -40,7 +40,7 @@ type Requester struct {
 func Dial(ctx context.Context, p verbs.Provider, addr netip.AddrPort, o Options) (*Requester, error) {
 	r := &Requester{p: p, addr: addr, o: o.withDefaults(false)}
 	r.mem = newMemory(p, &r.o)
-	r.calls = newCaller(&r.o, r.mem, &r.ctr)
+	r.calls = newCaller(&r.o, &r.ctr)
 	r.calls.again = r.o.Reconnect
 	r.calls.lostLink = r.lost
 	r.ctx, r.cancel = context.WithCancel(context.Background())

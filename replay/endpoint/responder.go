@@ -154,9 +154,7 @@ func (r *Responder) accept() {
 			_ = req.Reject(nil)
 			return
 		}
-		r.wg.Add(1)
-		go func() {
-			defer r.wg.Done()
+		r.wg.Go(func() {
 			l := r.connect(req)
 			<-slots
 			if l != nil {
@@ -167,7 +165,7 @@ func (r *Responder) accept() {
 				r.mu.Unlock()
 				r.count.Add(-1)
 			}
-		}()
+		})
 	}
 }
 
@@ -201,7 +199,7 @@ func (r *Responder) connect(req verbs.Request) *link {
 	}
 	l.serve = &server{o: &r.o, handler: &r.handler, connections: &r.count, posted: uint32(l.receives() - l.extraReceives())}
 	l.stranger = true
-	l.calls = newCaller(&r.o, r.mem, &counters{})
+	l.calls = newCaller(&r.o, &counters{})
 	l.calls.backward = true
 	l.established(vc)
 	l.calls.attach(l)

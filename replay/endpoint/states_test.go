@@ -80,7 +80,7 @@ func TestTransitions(t *testing.T) {
 // TestStep: the table of calls and the credits in use follow the states, and an
 // event without a meaning changes nothing.
 func TestStep(t *testing.T) {
-	c := newCaller(&Options{}, nil, &counters{})
+	c := newCaller(&Options{}, &counters{})
 	c.link = &link{}
 	for range 2 {
 		pc := &pendingCall{xid: 7}

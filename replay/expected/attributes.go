@@ -380,7 +380,7 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 	l.touched(c, s.before)
 	object := s.object
 	if s.at < 0 && object == s.before {
-		object = s.target(0)
+		object = s.target()
 	}
 	if object == 0 || object == s.before {
 		return
@@ -435,7 +435,7 @@ func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 func (l *Ledger) linked(s *step, ok bool) {
 	object := s.object
 	if s.at < 0 && object == s.before {
-		object = s.target(0)
+		object = s.target()
 	}
 	if object == 0 || object == s.before {
 		return

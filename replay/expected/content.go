@@ -16,7 +16,6 @@ import (
 
 // effect is what one operation does to the bytes of a file, if it succeeds.
 type effect struct {
-	at       int // operation of the COMPOUND; -1 outside
 	object   int
 	from, to uint64
 	fill
@@ -28,7 +27,7 @@ type effect struct {
 
 // effectOf is the effect of a step on the bytes of a file; false if it has none.
 func effectOf(s *step) (effect, bool) {
-	e := effect{at: s.at, object: s.object}
+	e := effect{object: s.object}
 	if s.at < 0 {
 		e.object = s.before
 		return e, effect3(s, &e)
@@ -176,7 +175,7 @@ func rangeEnd(offset, count uint64) uint64 {
 func (l *Ledger) bytes(c *Call, s *step) {
 	e, ok := effectOf(s)
 	if s.fresh {
-		e, ok = effect{at: s.at, object: s.object, to: forever, fill: fill{kind: empty}}, true
+		e, ok = effect{object: s.object, to: forever, fill: fill{kind: empty}}, true
 	}
 	if !ok {
 		return

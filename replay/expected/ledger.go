@@ -149,13 +149,11 @@ func eachStep(o *plan.Op, args xdr.Message, f func(*step)) {
 	}
 }
 
-// target is the object that the n-th name of a step leads to; 0 if it is not known.
-func (s *step) target(n int) int {
+// target is the object that the name of a step leads to; 0 if it is not known.
+func (s *step) target() int {
 	for i := range s.fields {
 		if s.fields[i].Kind == plan.FieldName {
-			if n--; n < 0 {
-				return s.fields[i].Ref
-			}
+			return s.fields[i].Ref
 		}
 	}
 	return 0

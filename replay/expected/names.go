@@ -186,7 +186,7 @@ func (l *Ledger) naming(c *Call, s *step) {
 func (s *step) eachName(f func(dir int, name []byte, p Presence, object int)) {
 	made := s.object
 	if s.at < 0 && made == s.before {
-		made = s.target(0)
+		made = s.target()
 	}
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
@@ -267,7 +267,7 @@ func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 		object = e.object
 	}
 	if object == 0 {
-		object = s.target(0)
+		object = s.target()
 	}
 	old := l.entry(to)
 	switch {

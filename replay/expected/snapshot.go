@@ -1,6 +1,7 @@
 package expected
 
 import (
+	"maps"
 	"time"
 )
 
@@ -113,12 +114,8 @@ func (l *Ledger) Restore(s *Snapshot) {
 	l.acls, l.more = s.ACLs, s.More
 	l.account.written, l.account.run = s.Account.Written, s.Account.Run
 	copy(l.account.never[:], s.Account.Never)
-	for id, n := range s.Links {
-		l.links[id] = n
-	}
-	for id, is := range s.Whole {
-		l.whole[id] = is
-	}
+	maps.Copy(l.links, s.Links)
+	maps.Copy(l.whole, s.Whole)
 	for id, x := range s.Files {
 		k := &x.Checked
 		f := &file{latest: x.Latest, asked: x.Asked, recent: recent{old: x.Old},

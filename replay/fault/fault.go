@@ -7,7 +7,9 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,17 +168,7 @@ func (p *Plan) Resolve(find func(xid uint32) int) error {
 
 // Wants reports whether the plan contains one of the actions.
 func (p *Plan) Wants(actions ...Action) bool {
-	if p == nil {
-		return false
-	}
-	for _, s := range p.specs {
-		for _, a := range actions {
-			if s.Action == a {
-				return true
-			}
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.specs, func(s Spec) bool { return slices.Contains(actions, s.Action) })
 }
 
 // Done counts what has been done.
@@ -187,9 +179,7 @@ func (p *Plan) Done() map[Action]int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for a, n := range p.done {
-		out[a] = n
-	}
+	maps.Copy(out, p.done)
 	return out
 }
 

@@ -52,8 +52,7 @@ type place struct {
 // codeSet is a set of codes below 64.
 type codeSet uint64
 
-func (s *codeSet) add(c verdict.Code)     { *s |= 1 << c }
-func (s codeSet) has(c verdict.Code) bool { return s&(1<<c) != 0 }
+func (s *codeSet) add(c verdict.Code) { *s |= 1 << c }
 
 // maxDifferences is how many differences of one reply are listed.
 const maxDifferences = 8

@@ -179,3 +179,5 @@ func TestMustFail(t *testing.T) {
 		}
 	}
 }
+
+func (s codeSet) has(c verdict.Code) bool { return s&(1<<c) != 0 }

@@ -176,9 +176,6 @@ func openRDMA(o *Options) (verbs.Provider, error) {
 // Name is the name of the fabric, as in Options.
 func (f *Fabric) Name() string { return f.opt.Name }
 
-// Provider is the provider of verbs; nil over TCP.
-func (f *Fabric) Provider() verbs.Provider { return f.provider }
-
 // Port is the port of NFS on this fabric.
 func (f *Fabric) Port() uint16 {
 	if f.provider == nil {

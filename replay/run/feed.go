@@ -37,7 +37,6 @@ type feed struct {
 	eof     bool  // all has been read
 	err     error // why no more can be read
 	ops     int   // that were read
-	skips   int
 	left    workload.Reasons
 	// places are where the ops of the window begin, the first of which is number first.
 	places queue
@@ -219,7 +218,6 @@ func (e *engine) take(x item) {
 		f.err = fmt.Errorf("the plan cannot be read any further: %w", x.err)
 		e.stop("the plan cannot be read any further")
 	case x.skip != nil:
-		f.skips++
 		f.left.Skip(x.skip)
 		if e.load.Streams() {
 			e.judge.ReadSkip(x.skip)

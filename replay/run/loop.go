@@ -122,17 +122,14 @@ func (e *engine) receiveAll() {
 
 // progress tells how far the run is.
 func (e *engine) progress() {
-	p := Progress{Elapsed: time.Since(e.start), Total: e.planned(), InFlight: e.count.flying, Bytes: e.count.bytes,
-		Verdicts: e.record.Verdicts, Phase: "replay", Retries: e.count.retried, PutOffWhy: e.count.putOffWhy}
+	p := Progress{Elapsed: time.Since(e.start), Total: e.planned(), InFlight: e.count.flying,
+		Verdicts: e.record.Verdicts, PutOffWhy: e.count.putOffWhy}
 	for i := range e.later.list {
 		if !e.later.list[i].call.putOff.IsZero() {
 			p.PutOff++
 		}
 	}
 	p.Done = e.count.done
-	for _, c := range e.lines.all {
-		p.Parks += len(c.wait)
-	}
 	if next, due := e.sched.Next(); next != nil {
 		p.LateBy = max(0, p.Elapsed-due)
 	}

@@ -129,18 +129,15 @@ type Options struct {
 
 // Progress is how far a run has come.
 type Progress struct {
-	Elapsed        time.Duration
-	Done, Total    int
-	InFlight       int
-	Bytes          uint64
-	Verdicts       [verdict.Count]int
-	Phase          string // "prepare", "replay"
-	PreparedFiles  int
-	PrepareTotal   int
-	LateBy         time.Duration // how far behind the schedule
-	Retries, Parks int
-	PutOff         int    // calls that wait because the server put them off
-	PutOffWhy      string // the latest status with which it did so
+	Elapsed       time.Duration
+	Done, Total   int
+	InFlight      int
+	Verdicts      [verdict.Count]int
+	PreparedFiles int
+	PrepareTotal  int
+	LateBy        time.Duration // how far behind the schedule
+	PutOff        int           // calls that wait because the server put them off
+	PutOffWhy     string        // the latest status with which it did so
 }
 
 // DefaultTick is the default of Options.Tick.

@@ -119,7 +119,7 @@ func (e *engine) resume(s *Snapshot) {
 	e.sched.Start(s.First, e.shift())
 	e.judge.Restore(s.Judge)
 	e.record.Restore(s.Record, max(0, s.Read-s.First+1))
-	e.feed.ops, e.feed.skips = s.First-1, s.Place.Skips
+	e.feed.ops = s.First - 1
 	e.before.sent, e.before.bytes = s.Sent, s.Bytes
 	e.count.sent, e.count.extra, e.count.retried, e.count.bytes, e.count.done = s.Sent, s.Extra, s.Retry, s.Bytes, s.Done
 	for _, p := range s.Ours {

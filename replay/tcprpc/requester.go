@@ -108,12 +108,10 @@ func (r *Requester) attach(nc net.Conn) {
 		p.conn = c
 		c.send(p)
 	}
-	r.wg.Add(1)
-	go func() {
-		defer r.wg.Done()
+	r.wg.Go(func() {
 		c.run()
 		r.lost(c)
-	}()
+	})
 }
 
 // lost is called when a connection and its goroutines have ended.

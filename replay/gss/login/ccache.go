@@ -28,8 +28,6 @@ type entry struct {
 	client, server krb5.Principal
 	key            krb5.Key
 	begin, end     time.Time
-	renew          time.Time
-	flags          uint32
 	message        []byte
 }
 
@@ -135,7 +133,7 @@ func (e *entry) read(s *cryptobyte.String, twice bool) bool {
 		return false
 	}
 	at := func(i int) time.Time { return time.Unix(int64(binary.BigEndian.Uint32(fixed[i:])), 0) }
-	e.begin, e.end, e.renew, e.flags = at(4), at(8), at(12), binary.BigEndian.Uint32(fixed[17:])
+	e.begin, e.end = at(4), at(8)
 	if e.begin.Unix() == 0 {
 		e.begin = at(0)
 	}

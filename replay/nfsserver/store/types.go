@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Handle names an object of a store as long as it exists. Generation tells
 // objects apart that had the same ID one after the other. Clients see handles as
@@ -183,17 +186,7 @@ type Cred struct {
 }
 
 // In reports whether gid is a group of c.
-func (c *Cred) In(gid uint32) bool {
-	if c.GID == gid {
-		return true
-	}
-	for _, g := range c.GIDs {
-		if g == gid {
-			return true
-		}
-	}
-	return false
-}
+func (c *Cred) In(gid uint32) bool { return c.GID == gid || slices.Contains(c.GIDs, gid) }
 
 // Info says what a store is like.
 type Info struct {

@@ -29,9 +29,6 @@ func (d *Deps) Begin(op Flight, start int64, uses *Uses) {
 	*d = Deps{Flight: op, start: start, list: d.list[:0], at: d.at, uses: uses}
 }
 
-// Start is when the call of the op was sent, in ns from the start of the plan.
-func (d *Deps) Start() int64 { return d.start }
-
 // List are the dependencies, in the order in which they were found. It is valid until Begin.
 func (d *Deps) List() []plan.Dep { return d.list }
 

@@ -13,7 +13,7 @@ import (
 type agreement struct {
 	initiator            bool
 	revision             uint8
-	enhanced, peerToPeer bool
+	peerToPeer           bool
 	crc                  bool
 	sendMarkers, markers bool // in what we send; in what we receive
 	rtr                  RTR  // what the initiator sends first; 0 is nothing
@@ -62,7 +62,7 @@ func (p *Provider) request(s io.ReadWriter, params *verbs.Params, revision uint8
 		return nil, fmt.Errorf("iwarp: MPA Reply of revision %d without depths", r.Revision)
 	}
 	a := &agreement{
-		initiator: true, revision: r.Revision, enhanced: r.Enhanced,
+		initiator: true, revision: r.Revision,
 		crc: f.CRC || r.CRC, sendMarkers: r.Markers, markers: f.Markers,
 		ird: int(ird), ord: int(ord), private: r.Private, maxULPDU: p.o.MaxULPDU,
 	}
@@ -91,8 +91,8 @@ func (p *Provider) request(s io.ReadWriter, params *verbs.Params, revision uint8
 func (p *Provider) reply(s io.Writer, r *iwarp.MPAFrame, params *verbs.Params) (*agreement, error) {
 	ird, ord := depth(params.ResponderResources), depth(params.InitiatorDepth)
 	a := &agreement{
-		revision: r.Revision, enhanced: r.Enhanced,
-		crc: p.o.CRC == CRCOn || r.CRC, sendMarkers: r.Markers, markers: p.o.Markers,
+		revision: r.Revision,
+		crc:      p.o.CRC == CRCOn || r.CRC, sendMarkers: r.Markers, markers: p.o.Markers,
 		ird: int(ird), ord: int(ord), private: r.Private, maxULPDU: p.o.MaxULPDU,
 	}
 	f := iwarp.MPAFrame{

@@ -49,11 +49,11 @@ func NewTCP(t verbs.Tap, local, remote netip.AddrPort, dialed bool) *TCP {
 	if dialed {
 		opener = 0
 	}
-	c.packet(opener, flagSYN, nil)
+	c.packet(opener, flagSYN)
 	c.next[opener]++
-	c.packet(1-opener, flagSYN|flagACK, nil)
+	c.packet(1-opener, flagSYN|flagACK)
 	c.next[1-opener]++
-	c.packet(opener, flagACK, nil)
+	c.packet(opener, flagACK)
 	return c
 }
 
@@ -81,11 +81,11 @@ func (c *TCP) finish(from int) {
 	if c.fin[from] {
 		return
 	}
-	c.packet(from, flagFIN|flagACK, nil)
+	c.packet(from, flagFIN|flagACK)
 	c.next[from]++
 	c.fin[from] = true
 	if c.fin[1-from] {
-		c.packet(1-from, flagACK, nil)
+		c.packet(1-from, flagACK)
 	}
 }
 
@@ -120,9 +120,9 @@ func (c *TCP) data(from int, bufs [][]byte) {
 	}
 }
 
-func (c *TCP) packet(from int, flags uint8, payload []byte) {
-	c.begin(from, flags, len(payload))
-	c.buf = append(c.buf, payload...)
+// packet writes one without payload.
+func (c *TCP) packet(from int, flags uint8) {
+	c.begin(from, flags, 0)
 	c.end(from)
 }
 
