@@ -18,6 +18,7 @@ import (
 	"github.com/rpcrdma/toolkit/capture/live"
 	"github.com/rpcrdma/toolkit/capture/pcapfilter"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
+	"github.com/rpcrdma/toolkit/internal/printable"
 )
 
 const extcapLong = `Serve as a capture source of Wireshark (extcap): Wireshark then lists "NFS over
@@ -225,7 +226,7 @@ func (o *extcapOptions) remote(s *cli.Streams) error {
 		return err
 	}
 	c := exec.Command("ssh", args...)
-	c.Stderr = s.Err
+	c.Stderr, c.WaitDelay = printable.TextWriter(s.Err), time.Second // of a host that may say anything, and may not end
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return err
