@@ -461,6 +461,9 @@ func (f *finding) join(o *finding) {
 	}
 	if f.clock == Wall { // it passes on all of them together
 		f.time = max(f.time, o.time)
+		if f.certainty == Certain {
+			f.certainty = Likely // that holds for each of them; what they lose together is not clear
+		}
 	} else {
 		f.time += o.time
 	}

@@ -512,7 +512,7 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 		return
 	}
 	f := &finding{code: Congestion, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
-	if l.cnps >= 8 && slowed > 0.5 {
+	if l.cnps >= 8 && slowed > 0.5 && !(server && k.queues(1)) { // else the queue is behind the capture point, which shows a part of it
 		f.certainty = Certain
 	}
 	if !server {
@@ -551,8 +551,8 @@ func (b *batch) pathStall() {
 
 // acknowledgesAtOnce reports of both sides whether late acknowledgements of theirs mean that the path stood still.
 func (b *batch) acknowledgesAtOnce(k *conn) (sides [2]bool) {
-	if k.queued || k.paused || k.unsteady || k.gappy() || k.fabric >= rdma.IWARP && slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent }) {
-		return sides // what follows a lost segment of TCP is acknowledged late as well
+	if k.queued || k.paused || k.unsteady || k.gappy() || k.lossy() {
+		return sides // what follows a lost packet is acknowledged late as well
 	}
 	// Acknowledgements stay behind the answers to RDMA Reads before them.
 	_, fetches := k.usually(func(x *call) int64 {
@@ -631,6 +631,11 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 		}
 	}
 	b.Recorder.found(f)
+}
+
+// lossy reports whether packets of a connection came again: acknowledgements of what is behind them come late.
+func (k *conn) lossy() bool {
+	return slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent || x.lost[rdma.CauseRecovery] > 0 })
 }
 
 // withOthers is how many of the acknowledgements from a side that came late did so together with other packets of that side, when nothing else of
