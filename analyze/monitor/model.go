@@ -448,7 +448,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.History = st.slots.list()
 	if m.closed && len(s.History) > 0 {
 		s.Now, s.HasNow, s.NowSpan = s.History[len(s.History)-1], true, m.span
-		s.Packets = m.passed.Packets
+		s.Packets, s.Wire = m.passed.Packets, m.passed.Bytes
 	}
 	m.operations(s, st)
 	s.Connections, s.Health = m.conns.list()
@@ -464,6 +464,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s.Clients, s.ClientsRest = st.clients.list(listedUsage)
 	s.FilesGone, s.ClientsGone = st.files.gone.Usage, st.clients.gone.Usage
 	s.FilesTime, s.ClientsTime = st.files.time, st.clients.time
+	s.FilesNow, s.ClientsNow = st.files.active(), st.clients.active()
 	s.FilesRest += int(st.files.lost)
 	s.ClientsRest += int(st.clients.lost)
 	if m.opt.Groups {

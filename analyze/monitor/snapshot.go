@@ -34,6 +34,7 @@ type Snapshot struct {
 	HasNow  bool
 	NowSpan time.Duration // length of Now
 	Packets uint64        // in Now
+	Wire    uint64        // bytes on the wire in Now
 	Ops     []Operation
 	Total   *latency.Group // of all operations; nil before the first packet
 	History []Slot         // oldest first; the last is Now
@@ -71,10 +72,12 @@ type Snapshot struct {
 	Files       []Usage
 	FilesRest   int   // files that are not in the list
 	FilesTime   int64 // sum of the latencies of all files, listed or not, ns
+	FilesNow    int   // files with transactions in the latest interval, listed or not
 	FilesGone   Usage
 	Clients     []Usage
 	ClientsRest int
 	ClientsTime int64
+	ClientsNow  int
 	ClientsGone Usage
 
 	// Groups are the totals by operation of all transactions, whatever the filter; only with Options.Groups.

@@ -113,6 +113,16 @@ func (u *usages) list(n int) (out []Usage, rest int) {
 	return listed(list), len(u.all) - len(list)
 }
 
+// active is how many entries the latest interval has transactions of.
+func (u *usages) active() (n int) {
+	for _, x := range u.all {
+		if x.Now.Count > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // listed are the totals of entries, the longest time first.
 func listed(list []*use) (out []Usage) {
 	slices.SortFunc(list, func(a, b *use) int {
