@@ -279,7 +279,7 @@ func rowsNamePackets(t *testing.T, dir string) {
 		switch n := len(times[name]); {
 		case x.Packet < 1 || x.Packet > uint64(n) || times[name][x.Packet-1] != at.UnixNano():
 			t.Errorf("%+v: not the packet of that time, of %d", x, n)
-		case x.Tap != filepath.Base(filepath.Dir(name)) || !strings.HasSuffix(x.Key, fmt.Sprint("|", x.First.UnixNano())) && x.First != (time.Time{}):
+		case x.Tap != filepath.Base(filepath.Dir(name)) || !strings.HasSuffix(x.Key, fmt.Sprint("|", x.First.UnixNano())) && !x.First.IsZero():
 			t.Errorf("%+v", x)
 		case strings.Count(x.Key, "|") != 3:
 			t.Errorf("%+v: no key", x)

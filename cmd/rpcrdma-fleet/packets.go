@@ -96,6 +96,11 @@ func (o *packetsOptions) check(args []string) error {
 	if o.hides, err = readKey("--scrub", o.scrub); err != nil || o.slowest > 0 {
 		return err
 	}
+	return o.row()
+}
+
+// row reads the flags that name a row.
+func (o *packetsOptions) row() error {
 	at, err := time.Parse(time.RFC3339Nano, strings.Replace(o.at, " ", "T", 1))
 	if err != nil {
 		return cli.Usagef("--time: %q is not a time such as 2026-11-21T05:49:36.855329905Z", o.at)
