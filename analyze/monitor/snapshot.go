@@ -70,9 +70,7 @@ type Snapshot struct {
 	EndedConns  int // ended connections, listed or not
 	ConnsRest   int // ended connections that are not in the list
 	Files       []Usage
-	FilesRest   int // files that are not in the list
-	FilesNow    int // files with transactions in the latest interval, listed or not
-	ClientsNow  int
+	FilesRest   int   // files that are not in the list
 	FilesTime   int64 // sum of the latencies of all files, listed or not, ns
 	FilesNow    int   // files with transactions in the latest interval, listed or not
 	FilesGone   Usage

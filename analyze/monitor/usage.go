@@ -189,13 +189,3 @@ func (u *usages) most(n int, measure func(*use) int64) []measured {
 	}
 	return h
 }
-
-// active is how many entries the latest interval has transactions of.
-func (u *usages) active() (n int) {
-	for _, x := range u.all {
-		if x.Now.Count > 0 {
-			n++
-		}
-	}
-	return n
-}
