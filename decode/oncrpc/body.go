@@ -1,6 +1,7 @@
 package oncrpc
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/rpcrdma/toolkit/decode/xdr"
@@ -16,7 +17,7 @@ const (
 	BodyIntegrity                 // arguments or results in rpc_gss_integ_data
 	BodyPrivacy                   // rpc_gss_priv_data: encrypted
 	BodyInit                      // context creation: a token, or GSSInitResult
-	BodyUnknown                   // protected in a way that is not known
+	BodyUnknown                   // protected in a way that is not known, or taken away: a checksum of zeros seals nothing
 )
 
 var bodyKindNames = [...]string{"none", "plain", "integrity", "privacy", "init", "unknown"}
@@ -171,6 +172,10 @@ func (m *message) integrity(body *Body) {
 		r.Reset(b[end:], full-end)
 		body.Checksum = r.Opaque(0)
 		body.Unsealed = r.Failed() && !r.Cut()
+		if n := len(body.Checksum); n > 0 && bytes.Count(body.Checksum, []byte{0}) == n {
+			m.plain(body)
+			body.Kind = BodyUnknown
+		}
 	}
 }
 

@@ -175,19 +175,20 @@ func TestReplyBody(t *testing.T) {
 	head := "00000001" + "00000001" + "00000000" + "0000000000000000" + "00000000"
 	tests := []struct {
 		name         string
-		kind         BodyKind
+		kind, found  BodyKind
 		body         string
 		offset, size int
 		malformed    bool
 	}{
-		{"plain", BodyPlain, "0000000100000002", 24, 8, false},
-		{"integrity", BodyIntegrity, "0000000c" + "00000007" + "0000000100000002" + "00000003" + "61626300", 32, 8, false},
-		{"integrity, short sequence", BodyIntegrity, "00000003" + "00000000", 24, 0, true},
-		{"integrity, too long", BodyIntegrity, "0000000c" + "00000007" + "00000001", 24, 0, true},
-		{"integrity, empty", BodyIntegrity, "", 24, 0, true},
-		{"privacy", BodyPrivacy, "00000005" + "0102030405000000", 28, 5, false},
-		{"privacy, too long", BodyPrivacy, "ffffffff" + "01020304", 24, 0, true},
-		{"unknown", BodyUnknown, "00000001", 24, 4, false},
+		{"plain", BodyPlain, BodyPlain, "0000000100000002", 24, 8, false},
+		{"integrity", BodyIntegrity, BodyIntegrity, "0000000c" + "00000007" + "0000000100000002" + "00000003" + "61626300", 32, 8, false},
+		{"integrity, short sequence", BodyIntegrity, BodyIntegrity, "00000003" + "00000000", 24, 0, true},
+		{"integrity, too long", BodyIntegrity, BodyIntegrity, "0000000c" + "00000007" + "00000001", 24, 0, true},
+		{"integrity, empty", BodyIntegrity, BodyIntegrity, "", 24, 0, true},
+		{"integrity, zeroed", BodyIntegrity, BodyUnknown, "0000000c" + "00000007" + "0000000000000000" + "00000003" + "00000000", 24, 24, false},
+		{"privacy", BodyPrivacy, BodyPrivacy, "00000005" + "0102030405000000", 28, 5, false},
+		{"privacy, too long", BodyPrivacy, BodyPrivacy, "ffffffff" + "01020304", 24, 0, true},
+		{"unknown", BodyUnknown, BodyUnknown, "00000001", 24, 4, false},
 	}
 	for _, tt := range tests {
 		b := unhex(t, head+tt.body)
@@ -195,7 +196,7 @@ func TestReplyBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := r.Body(Protection{tt.kind})
-		if body.Kind != tt.kind || body.Offset != tt.offset || body.Length != tt.size || len(body.Data) != tt.size || body.Malformed != tt.malformed {
+		if body.Kind != tt.found || body.Offset != tt.offset || body.Length != tt.size || len(body.Data) != tt.size || body.Malformed != tt.malformed {
 			t.Errorf("%s: %+v", tt.name, body)
 		}
 		if tt.name == "integrity" && (body.Sequence != 7 || string(body.Checksum) != "abc") {
