@@ -97,9 +97,9 @@ type Extractor struct {
 	open     [maxOpen]*store
 	nextOpen int
 	buf      [regionSize]byte
-	trail    ops.Trail  // of the COMPOUND at hand
-	act      ops.Act    // scratch
-	attrs    nfs4.Attrs // scratch
+	walk     ops.FileWalk // of the COMPOUND at hand
+	act      ops.Act      // scratch
+	attrs    nfs4.Attrs   // scratch
 }
 
 // fileKey identifies a file: handles mean something to their server only.
@@ -205,17 +205,17 @@ func (x *Extractor) size3(v *rpc.View, handle []byte, size uint64) {
 // belong to the current file handle, if it is known.
 func (x *Extractor) compound(v *rpc.View) error {
 	var failure error
-	x.trail.Reset()
+	x.walk.Reset()
 	list := v.Operations()
 	for i := range list {
 		o := &list[i]
 		if o.Result == nil || o.Code != 0 {
 			return failure // nothing that follows was executed
 		}
-		if err := x.operation(v, o, x.trail.Current.Handle); err != nil {
+		if err := x.operation(v, o, x.walk.Current.Handle); err != nil {
 			failure = err
 		}
-		x.trail.Step(o.Number, o.Args, o.Result)
+		x.walk.Step(o.Number, o.Args, o.Result)
 	}
 	return failure
 }

@@ -19,7 +19,7 @@ type direction struct {
 
 	hasAnswer bool
 	answered  uint32 // PSN of the newest Read Response
-	answers   trail
+	answers   sightings
 
 	gaps       holes // in requests
 	answerGaps holes // in Read Responses

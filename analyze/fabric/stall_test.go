@@ -74,7 +74,7 @@ func TestStallTimeout(t *testing.T) {
 }
 
 // TestStallResponses: a response that was captured is lost behind the capture point. More follow
-// than a trail has at first, and one of them is lost again.
+// than there is room for sightings at first, and one of them is lost again.
 func TestStallResponses(t *testing.T) {
 	s := newScene(fabric.Options{})
 	const packets = 200

@@ -67,7 +67,7 @@ type Checker struct {
 	at       int
 	found    []Breach
 	judged   uint16 // a bit for each Kind
-	trail    ops.Trail
+	walk     ops.FileWalk
 	attrs    nfs4.Attrs
 	cookies  map[uint64]struct{}
 	encoded  []byte
@@ -202,7 +202,7 @@ func (c *Checker) illegal(a *nfs4.CompoundArgs, r *nfs4.CompoundRes) {
 
 // compound judges the operations that were executed. fore is false for callbacks, which have no current file.
 func (c *Checker) compound(args, results []nfs4.Op, fore bool) {
-	c.trail.Reset()
+	c.walk.Reset()
 	for i := range min(len(args), len(results)) {
 		a, r := &args[i], &results[i]
 		if a.Number != r.Number {
@@ -219,8 +219,8 @@ func (c *Checker) compound(args, results []nfs4.Op, fore bool) {
 			}
 			continue
 		}
-		directory := c.trail.Current.Handle
-		c.trail.Step(a.Number, a.Body, r.Body)
+		directory := c.walk.Current.Handle
+		c.walk.Step(a.Number, a.Body, r.Body)
 		c.operation(a.Body, r.Body, directory)
 	}
 }

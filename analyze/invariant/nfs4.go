@@ -62,7 +62,7 @@ func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 	case *nfs4.LINK4res:
 		c.changed(directory, &r.Resok4.Cinfo, true)
 	case *nfs4.RENAME4res: // does nothing if both names are links of one file
-		c.changed(c.trail.Saved.Handle, &r.Resok4.SourceCinfo, false)
+		c.changed(c.walk.Saved.Handle, &r.Resok4.SourceCinfo, false)
 		c.changed(directory, &r.Resok4.TargetCinfo, false)
 	}
 }

@@ -7,15 +7,15 @@ func SameNames(a, b *Names) bool {
 	return a.bytes == b.bytes && maps.Equal(a.byHandle(), b.byHandle()) && maps.Equal(a.byName(), b.byName())
 }
 
-// entry is a name in a directory.
-type entry struct{ parent, name string }
+// stored is a name in a directory.
+type stored struct{ parent, name string }
 
-// byHandle is the newest name of each handle. Of each leaf, it is looked up as well.
-func (n *Names) byHandle() map[string]entry {
-	m := make(map[string]entry)
-	n.eachLeaf(byHandle, func(i int32, x *leaf) {
-		m[string(x.handle())] = entry{string(x.dir.handle), string(x.name())}
-		if at, _ := n.book.ofHandle(x.dir.server.key(), x.handle()); at != i {
+// byHandle is the newest name of each handle. Of each entry, it is looked up as well.
+func (n *Names) byHandle() map[string]stored {
+	m := make(map[string]stored)
+	n.eachEntry(byHandle, func(i int32, x *entry) {
+		m[string(x.handle())] = stored{string(x.dir.handle), string(x.name())}
+		if at, _ := n.known.ofHandle(x.dir.server.key(), x.handle()); at != i {
 			panic("a handle is not where it is looked for")
 		}
 	})
@@ -23,26 +23,26 @@ func (n *Names) byHandle() map[string]entry {
 }
 
 // byName is the newest handle of each name.
-func (n *Names) byName() map[entry]string {
-	m := make(map[entry]string)
-	n.eachLeaf(byName, func(i int32, x *leaf) {
-		m[entry{string(x.dir.handle), string(x.name())}] = string(x.handle())
-		if at, _ := n.book.ofName(x.dir.server.key(), nil, x.dir.handle, x.name()); at != i {
+func (n *Names) byName() map[stored]string {
+	m := make(map[stored]string)
+	n.eachEntry(byName, func(i int32, x *entry) {
+		m[stored{string(x.dir.handle), string(x.name())}] = string(x.handle())
+		if at, _ := n.known.ofName(x.dir.server.key(), nil, x.dir.handle, x.name()); at != i {
 			panic("a name is not where it is looked for")
 		}
 	})
 	return m
 }
 
-// eachLeaf calls f for the leaves of a table, and checks the book.
-func (n *Names) eachLeaf(table int, f func(i int32, x *leaf)) {
-	if n.book == nil {
+// eachEntry calls f for the entries of a table, and checks the name table.
+func (n *Names) eachEntry(table int, f func(i int32, x *entry)) {
+	if n.known == nil {
 		return
 	}
-	b, found := n.book, 0
+	b, found := n.known, 0
 	used, unused := 0, 0
-	for i := range b.leaves {
-		x := &b.leaves[i]
+	for i := range b.entries {
+		x := &b.entries[i]
 		if x.in[table] {
 			found++
 			f(int32(i), x)
@@ -51,10 +51,10 @@ func (n *Names) eachLeaf(table int, f func(i int32, x *leaf)) {
 			used++
 		}
 	}
-	for i := b.free; i != 0; i = b.leaves[i].next[byHandle] {
+	for i := b.free; i != 0; i = b.entries[i].next[byHandle] {
 		unused++
 	}
-	if found != b.count[table] || used+unused+1 != len(b.leaves) {
-		panic("the book miscounts")
+	if found != b.count[table] || used+unused+1 != len(b.entries) {
+		panic("the name table miscounts")
 	}
 }

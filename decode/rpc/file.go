@@ -89,7 +89,7 @@ func (v *View) fileOfCompound() {
 		default:
 			x.takeCut(o.Number)
 		}
-		x.trail.Step(o.Number, o.Args, result)
+		x.walk.Step(o.Number, o.Args, result)
 		x.came(e != nil && e.Gives.Has(ops.Handle) && result != nil)
 	}
 }
@@ -106,9 +106,9 @@ func (v *View) fileOfCallback() {
 
 // follower is scratch: what puts the File together, and stands before the first operation.
 func (v *View) follower() *follower {
-	x := &v.projection.trail
+	x := &v.projection.walk
 	x.file = &v.file
-	x.trail.Reset()
+	x.walk.Reset()
 	return x
 }
 

@@ -102,7 +102,7 @@ func FuzzUsual3(f *testing.F) {
 		all.Learn()
 		all.file, all.fileDone = File{}, true
 		all.follower().take(e, all.Args(), all.Result())
-		all.file.Result = all.projection.trail.outcome.Handle
+		all.file.Result = all.projection.walk.outcome.Handle
 		all.known()
 		if !reflect.DeepEqual(v.file, all.file) {
 			t.Errorf("%s: %+v, want %+v", v.ProcedureName(), v.file, all.file)

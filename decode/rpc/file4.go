@@ -111,8 +111,8 @@ func (b *projection) take4(tx *transaction.Transaction, a *target, done bool) bo
 	if !ok {
 		return false
 	}
-	if b.trail.takeCurrent(&p); a.form == ranged {
-		b.extent(tx, a, done, b.trail.file)
+	if b.walk.takeCurrent(&p); a.form == ranged {
+		b.extent(tx, a, done, b.walk.file)
 	}
 	return true
 }

@@ -12,13 +12,13 @@ import (
 // follower puts a File together: what arguments and results of a procedure, or of the operations of a COMPOUND, say of files.
 type follower struct {
 	file    *File
-	trail   ops.Trail // where the COMPOUND stands
+	walk    ops.FileWalk // where the COMPOUND stands
 	act     ops.Act
 	outcome ops.Outcome
 }
 
 // take adds what a procedure or operation is about, and what its results say about it,
-// nil if there are none. The trail is where the COMPOUND stands before it.
+// nil if there are none. The walk is where the COMPOUND stands before it.
 func (x *follower) take(e *ops.Entry, args, results xdr.Message) {
 	f, a, o := x.file, &x.act, &x.outcome
 	*o = ops.Outcome{}
@@ -58,7 +58,7 @@ func (x *follower) take(e *ops.Entry, args, results xdr.Message) {
 // takeCurrent takes a file that a COMPOUND has come to.
 func (x *follower) takeCurrent(p *ops.Place) {
 	f := x.file
-	switch r := x.trail.At(p); {
+	switch r := x.walk.At(p); {
 	case p.Named:
 		f.Handle, f.Name, f.Result, f.Unnamed = r.Handle, p.Name, nil, p.Name == nil
 	case r.Name != nil && r.Is(f.Handle, f.Name): // it has its name already
@@ -96,7 +96,7 @@ var subjects = sync.OnceValue(func() []*ops.Place {
 // came notes where the COMPOUND stands after an operation. found says that its results gave the handle of the current file.
 func (x *follower) came(found bool) {
 	f := x.file
-	switch now := &x.trail.Current; {
+	switch now := &x.walk.Current; {
 	case now.Handle == nil:
 	case f.Handle == nil && f.Name == nil && !f.Unnamed:
 		f.Handle = now.Handle
@@ -126,9 +126,9 @@ func (b *projection) results(tx *transaction.Transaction, i int) xdr.Message {
 
 // fileOf puts together the File of a COMPOUND that Set has accepted, as View.fileOfCompound and View.fileOfCallback do.
 func (b *projection) fileOf(tx *transaction.Transaction, f *File) {
-	x, o, callback := &b.trail, b.messages.outline, b.messages.outline.args.Callback
+	x, o, callback := &b.walk, b.messages.outline, b.messages.outline.args.Callback
 	x.file = f
-	x.trail.Reset()
+	x.walk.Reset()
 	for i := range b.kind.targets {
 		a := &b.kind.targets[i]
 		var args xdr.Message
@@ -145,10 +145,10 @@ func (b *projection) fileOf(tx *transaction.Transaction, f *File) {
 	}
 }
 
-// follow applies an operation to the trail, as ops.Trail.Step does. done says that its results are there and report success; args may be nil
+// follow applies an operation to the walk, as ops.FileWalk.Step does. done says that its results are there and report success; args may be nil
 // if they were not asked for yet.
 func (b *projection) follow(tx *transaction.Transaction, a *target, args xdr.Message, done bool) {
-	t, o := &b.trail.trail, b.messages.outline
+	t, o := &b.walk.walk, b.messages.outline
 	switch a.entry.Effect {
 	case ops.Keeps:
 	case ops.Puts: // PUTFH
@@ -175,7 +175,7 @@ func (b *projection) follow(tx *transaction.Transaction, a *target, args xdr.Mes
 
 // learnCompound learns from a COMPOUND that Set has accepted, as View.learn4 does.
 func (b *projection) learnCompound(tx *transaction.Transaction, n *Names) {
-	t, done := &b.trail.trail, b.good
+	t, done := &b.walk.walk, b.good
 	t.Reset()
 	for i := range b.kind.targets {
 		a := &b.kind.targets[i]
@@ -197,8 +197,8 @@ func (b *projection) learnCompound(tx *transaction.Transaction, n *Names) {
 	}
 }
 
-// tells4 learns from the arguments of an operation that succeeded, or from its results. The trail is where the COMPOUND stands before it.
-func (n *Names) tells4(t *ops.Trail, args, results xdr.Message) {
+// tells4 learns from the arguments of an operation that succeeded, or from its results. The walk is where the COMPOUND stands before it.
+func (n *Names) tells4(t *ops.FileWalk, args, results xdr.Message) {
 	switch a := args.(type) {
 	case *nfs4.REMOVE4args:
 		n.remove(t.Current.Handle, a.Target)
@@ -218,7 +218,7 @@ func (n *Names) tells4(t *ops.Trail, args, results xdr.Message) {
 }
 
 // found4 learns the handle of a file that a COMPOUND has come to by a name; had says that it was known before.
-func (n *Names) found4(t *ops.Trail, had bool) {
+func (n *Names) found4(t *ops.FileWalk, had bool) {
 	if f := &t.Current; !had && f.Handle != nil && f.Name != nil && f.Dir != nil {
 		n.learn(f.Dir, f.Handle, f.Name)
 	}

@@ -26,7 +26,7 @@ const (
 // replies of LOOKUP, CREATE, OPEN, READDIRPLUS and so on. A capture that began
 // in the middle does not show all of them.
 type Names struct {
-	book   *book      // nil: nothing
+	known  *nameTable // nil: nothing
 	bytes  int        // of both its tables; strings that they share count twice
 	attrs  nfs4.Attrs // scratch
 	dir    *directory // the directory named last: most names are told directory by directory
@@ -65,13 +65,13 @@ func (v *View) Path() string {
 // Path is the known part of the path of a file handle: "d1/small", or "…/small" if the name of a directory on
 // the way is not known. It is empty if nothing is known.
 func (n *Names) Path(handle []byte) string {
-	x := n.leafOf(handle)
+	x := n.entryOf(handle)
 	if x == nil {
 		return ""
 	}
 	path := string(x.name())
 	for range maxDepth {
-		if x = n.leafOf(x.dir.handle); x == nil {
+		if x = n.entryOf(x.dir.handle); x == nil {
 			return path
 		}
 		path = string(x.name()) + "/" + path
@@ -162,7 +162,7 @@ func teaches(e *ops.Entry, args xdr.Message) bool {
 }
 
 func (v *View) learn4(n *Names) {
-	t := &v.projection.trail.trail
+	t := &v.projection.walk.walk
 	t.Reset()
 	list := v.Operations()
 	for i := range list {
@@ -185,17 +185,17 @@ func (n *Names) filehandle(f *nfs4.Fattr4) []byte {
 	return n.attrs.Filehandle
 }
 
-// leafOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
-func (n *Names) leafOf(handle []byte) *leaf {
-	if i, _ := n.book.ofHandle(n.server.key(), handle); i != 0 {
-		return &n.book.leaves[i]
+// entryOf has the newest name of a handle; nil if none is known. It is valid until Names learns more.
+func (n *Names) entryOf(handle []byte) *entry {
+	if i, _ := n.known.ofHandle(n.server.key(), handle); i != 0 {
+		return &n.known.entries[i]
 	}
 	return nil
 }
 
 // rename moves a name.
 func (n *Names) rename(fromDir, from, toDir, to []byte) {
-	b := n.book
+	b := n.known
 	if b == nil {
 		return
 	}
@@ -204,7 +204,7 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 		n.remove(toDir, to)
 		return
 	}
-	h, dir := b.leaves[i].handle(), n.near(toDir)
+	h, dir := b.entries[i].handle(), n.near(toDir)
 	sum := n.removeOf(dir, toDir, to)
 	if n.move(i, sum, dir, toDir, to) {
 		return
@@ -215,11 +215,11 @@ func (n *Names) rename(fromDir, from, toDir, to []byte) {
 	n.set(i, sum, child, toDir, to)
 }
 
-// move is the usual rename: a handle has the old name only, that of leaf i, and the names fit. It does not look for what it knows: that
-// the new name, whose sum it gets, is not there. If both names are the same, the leaf has just been removed, and is in no table.
+// move is the usual rename: a handle has the old name only, that of entry i, and the names fit. It does not look for what it knows: that
+// the new name, whose sum it gets, is not there. If both names are the same, the entry has just been removed, and is in no table.
 func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool {
-	b := n.book
-	x := &b.leaves[i]
+	b := n.known
+	x := &b.entries[i]
 	if !x.in[byHandle] {
 		return false
 	}
@@ -240,19 +240,19 @@ func (n *Names) move(i int32, sum uint64, dir *directory, toDir, to []byte) bool
 
 // remove forgets a name that has been removed from its directory.
 func (n *Names) remove(parent, name []byte) {
-	if n.book != nil {
+	if n.known != nil {
 		n.removeOf(n.near(parent), parent, name)
 	}
 }
 
 // removeOf is remove for a name in a directory that is nil, or that of the parent. It returns the sum of the name.
 func (n *Names) removeOf(dir *directory, parent, name []byte) uint64 {
-	b := n.book
+	b := n.known
 	i, sum := b.ofName(n.server.key(), dir, parent, name)
 	if i == 0 {
 		return sum
 	}
-	x := &b.leaves[i]
+	x := &b.entries[i]
 	size := x.size()
 	if x.in[byHandle] {
 		n.recent.renamed(n.server, x.handle(), x.sums[byHandle])
@@ -281,8 +281,8 @@ func (n *Names) directory(parent []byte) *directory {
 
 // learn gives a handle a name. Most names are known.
 func (n *Names) learn(parent, child, name []byte) {
-	i, sum := n.book.ofHandle(n.server.key(), child)
-	if i == 0 || !n.book.leaves[i].is(parent, name) {
+	i, sum := n.known.ofHandle(n.server.key(), child)
+	if i == 0 || !n.known.entries[i].is(parent, name) {
 		n.told(i, sum, child, parent, name)
 	}
 }
@@ -295,25 +295,25 @@ func (n *Names) told(old int32, sum uint64, child, parent, name []byte) {
 	n.set(old, sum, child, parent, name)
 }
 
-// set gives a handle a name. It gets the leaf of the handle, 0 if there is none, and its sum.
+// set gives a handle a name. It gets the entry of the handle, 0 if there is none, and its sum.
 func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
-	b, size := n.book, len(child)+len(parent)+len(name)+entryBytes
+	b, size := n.known, len(child)+len(parent)+len(name)+entryBytes
 	if b == nil || b.count[byHandle] >= maxNames || b.count[byName] >= maxNames || n.bytes+2*size > n.limit() {
 		if b != nil {
 			n.Forgotten++
 		}
-		b, old = newBook(), 0
-		n.book, n.bytes = b, 0
+		b, old = newNameTable(), 0
+		n.known, n.bytes = b, 0
 		n.recent.forget()
 	}
 	dir, sums := n.near(parent), [2]uint64{byHandle: sum}
 	was, sum := b.ofName(n.server.key(), dir, parent, name)
 	sums[byName] = sum
-	at := was // the leaf that says the same, if there is one
+	at := was // the entry that says the same, if there is one
 	switch {
-	case old != 0 && b.leaves[old].is(parent, name):
+	case old != 0 && b.entries[old].is(parent, name):
 		at = old
-	case was == 0 || string(b.leaves[was].handle()) != string(child):
+	case was == 0 || string(b.entries[was].handle()) != string(child):
 		if dir == nil {
 			dir = n.directory(parent)
 		}
@@ -325,15 +325,15 @@ func (n *Names) set(old int32, sum uint64, child, parent, name []byte) {
 	n.recent.renamed(n.server, child, sums[byHandle])
 }
 
-// replace puts a leaf into a table, in the place of another if there is one. The bytes of the new one have been counted.
+// replace puts an entry into a table, in the place of another if there is one. The bytes of the new one have been counted.
 func (n *Names) replace(table int, old, at int32) {
-	b := n.book
-	x := &b.leaves[at]
+	b := n.known
+	x := &b.entries[at]
 	if old == 0 {
 		b.put(table, x, at)
 		return
 	}
-	o := &b.leaves[old]
+	o := &b.entries[old]
 	n.bytes -= o.size()
 	if old == at {
 		return

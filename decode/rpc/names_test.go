@@ -20,8 +20,8 @@ func TestNames(t *testing.T) {
 		handles = append(handles, h, h[:at]+"x"+h[at+1:])
 	}
 	n := &Names{}
-	byHandle, byName := make(map[string]entry), make(map[entry]string)
-	remove := func(e entry) {
+	byHandle, byName := make(map[string]stored), make(map[stored]string)
+	remove := func(e stored) {
 		h, ok := byName[e]
 		if !ok {
 			return
@@ -40,12 +40,12 @@ func TestNames(t *testing.T) {
 			return "name " + strconv.Itoa(random.IntN(4))
 		}
 		parent := []byte(handle())
-		switch a := (entry{string(parent), name()}); random.IntN(4) {
+		switch a := (stored{string(parent), name()}); random.IntN(4) {
 		case 0:
 			n.remove(parent, []byte(a.name))
 			remove(a)
 		case 1:
-			to := entry{handle(), name()}
+			to := stored{handle(), name()}
 			n.rename(parent, []byte(a.name), []byte(to.parent), []byte(to.name))
 			h, ok := byName[a]
 			remove(to)
@@ -116,7 +116,7 @@ func TestNamesAllocate(t *testing.T) {
 	}
 }
 
-// TestSameSums gives a leaf the sums of another handle or name, as somebody may find two that have the same: neither is taken for the other.
+// TestSameSums gives an entry the sums of another handle or name, as somebody may find two that have the same: neither is taken for the other.
 func TestSameSums(t *testing.T) {
 	for _, size := range []int{3, 16, 20, 32, 40} {
 		for i := range size {
@@ -129,19 +129,19 @@ func TestSameSums(t *testing.T) {
 			} {
 				var n Names
 				n.learn(a, a, a)
-				x := &n.book.leaves[1]
-				n.book.take(byHandle, x, 1)
-				n.book.take(byName, x, 1)
-				_, x.sums[byHandle] = n.book.ofHandle(n.server.key(), other[1])
-				_, x.sums[byName] = n.book.ofName(n.server.key(), nil, other[0], other[2])
-				n.book.put(byHandle, x, 1)
-				n.book.put(byName, x, 1)
-				if at, _ := n.book.ofHandle(n.server.key(), other[1]); (at != 0) != (what != "handle") {
-					t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its handle", size, i, what, at)
+				x := &n.known.entries[1]
+				n.known.take(byHandle, x, 1)
+				n.known.take(byName, x, 1)
+				_, x.sums[byHandle] = n.known.ofHandle(n.server.key(), other[1])
+				_, x.sums[byName] = n.known.ofName(n.server.key(), nil, other[0], other[2])
+				n.known.put(byHandle, x, 1)
+				n.known.put(byName, x, 1)
+				if at, _ := n.known.ofHandle(n.server.key(), other[1]); (at != 0) != (what != "handle") {
+					t.Errorf("%d bytes, byte %d: another %s gets entry %d by its handle", size, i, what, at)
 				}
 				for _, dir := range []*directory{nil, {other[0], keyedSum(n.server.key(), other[0]), 0}} {
-					if at, _ := n.book.ofName(n.server.key(), dir, other[0], other[2]); (at != 0) != (what == "handle") {
-						t.Errorf("%d bytes, byte %d: another %s gets leaf %d by its name", size, i, what, at)
+					if at, _ := n.known.ofName(n.server.key(), dir, other[0], other[2]); (at != 0) != (what == "handle") {
+						t.Errorf("%d bytes, byte %d: another %s gets entry %d by its name", size, i, what, at)
 					}
 				}
 				if x.is(other[0], other[2]) != (what == "handle") {
@@ -156,7 +156,7 @@ func TestSameSums(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	for _, e := range [][2]string{{"handle", ""}, {"handle", "."}, {"handle", ".."}, {"", "name"}} {
 		var n Names
-		if n.learn([]byte("directory"), []byte(e[0]), []byte(e[1])); n.book != nil {
+		if n.learn([]byte("directory"), []byte(e[0]), []byte(e[1])); n.known != nil {
 			t.Errorf("%q is learned for %q", e[1], e[0])
 		}
 	}
@@ -173,11 +173,11 @@ func TestNamesShareDirectories(t *testing.T) {
 	n.rename(d2, []byte("b"), d2, []byte("c"))
 	n.learn(d1, []byte("h2"), []byte("b"))
 	n.rename(d1, []byte("b"), d1, []byte("c"))
-	if a, b := n.book.leaves[1].dir, n.book.leaves[2].dir; a != b || string(a.handle) != string(d1) {
+	if a, b := n.known.entries[1].dir, n.known.entries[2].dir; a != b || string(a.handle) != string(d1) {
 		t.Errorf("%q and %q are kept apart", a.handle, b.handle)
 	}
 	n.rename(d1, []byte("a"), d2, []byte("a"))
-	if a, b := n.book.leaves[1].dir, n.book.leaves[2].dir; string(a.handle) != string(d2) || string(b.handle) != string(d1) {
+	if a, b := n.known.entries[1].dir, n.known.entries[2].dir; string(a.handle) != string(d2) || string(b.handle) != string(d1) {
 		t.Errorf("directories are %q and %q", a.handle, b.handle)
 	}
 }
@@ -210,11 +210,11 @@ func FuzzRename(f *testing.F) {
 				full.remove(a, b)
 			default:
 				short.rename(a, b, c, d)
-				h, ok := full.byName()[entry{string(a), string(b)}]
+				h, ok := full.byName()[stored{string(a), string(b)}]
 				full.remove(c, d)
 				if ok {
 					full.remove(a, b)
-					i, sum := full.book.ofHandle(full.server.key(), []byte(h))
+					i, sum := full.known.ofHandle(full.server.key(), []byte(h))
 					full.set(i, sum, []byte(h), c, d)
 				}
 			}

@@ -28,16 +28,16 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 	if f := n.Place(handle); f != nil {
 		return append(dst, f.Path...)
 	}
-	if x := n.leafOf(handle); x != nil {
+	if x := n.entryOf(handle); x != nil {
 		dst = n.appendPath(dst, x, 0)
 	}
 	return dst
 }
 
-// appendPath appends the path of a leaf that is so many levels above the file.
-func (n *Names) appendPath(dst []byte, x *leaf, level int) []byte {
+// appendPath appends the path of an entry that is so many levels above the file.
+func (n *Names) appendPath(dst []byte, x *entry, level int) []byte {
 	if level < maxDepth {
-		if up := n.leafOf(x.dir.handle); up != nil {
+		if up := n.entryOf(x.dir.handle); up != nil {
 			dst = append(n.appendPath(dst, up, level+1), '/')
 		}
 	}
@@ -169,14 +169,14 @@ func (r *recent) find(s Server, slot int, handle []byte) *recentFile {
 // levels above the one that was asked for.
 func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) *recentFile {
 	f := &r.files[slot]
-	i := n.book.at(sum, handle)
+	i := n.known.at(sum, handle)
 	switch {
 	case i == 0:
 		f.Path, f.depth, f.known = f.Path[:0], 0, false
 	case level == maxDepth:
 		return nil
 	default:
-		x := &n.book.leaves[i]
+		x := &n.known.entries[i]
 		dir, name := x.dir, x.name()
 		above := slotOf(n.server, dir.handle)
 		up := r.find(n.server, above, dir.handle)

@@ -23,7 +23,7 @@ type projection struct {
 	body    body
 	kind    *kind // of a COMPOUND
 	good    int   // how many operations, from the first one on, have succeeded
-	trail   follower
+	walk    follower
 	steps   []Step
 
 	// For View: what was passed over, where in the messages it starts, and how many bytes follow it.

@@ -60,8 +60,8 @@ func (b *projection) learn(tx *transaction.Transaction, n *Names) bool {
 			given += 4
 		}
 		child, _ := opaque3(result, given)
-		i, sum := n.book.ofHandle(n.server.key(), child)
-		if i != 0 && n.book.leaves[i].named3(args, at) {
+		i, sum := n.known.ofHandle(n.server.key(), child)
+		if i != 0 && n.known.entries[i].named3(args, at) {
 			return true
 		}
 		dir, at := opaque3(args, at)
@@ -98,8 +98,8 @@ func (n *Names) list3(dir, results []byte, at int) {
 	}
 }
 
-// named3 reports whether a leaf has the name that arguments of NFSv3 begin with.
-func (x *leaf) named3(args []byte, at int) bool {
+// named3 reports whether an entry has the name that arguments of NFSv3 begin with.
+func (x *entry) named3(args []byte, at int) bool {
 	dir, at := opaque3(args, at)
 	if !same(x.dir.handle, dir) {
 		return false

@@ -39,7 +39,7 @@ func TestServers(t *testing.T) {
 			x.learn(dir, child, name)
 		}
 		if step%1500 == 1499 {
-			all.book.rehash()
+			all.known.rehash()
 			all.dir = nil
 			all.recent.forget()
 		}

@@ -6,5 +6,5 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 func (n *Names) Snapshot(p *snapshot.Plan) {
 	p.Fixed(n)
 	snapshot.Leave[Names](p, "attrs", "dir", "recent", "server", "addr", "tenant", "Limit")
-	snapshot.After(p, func(b *book) { b.rehash() })
+	snapshot.After(p, func(b *nameTable) { b.rehash() })
 }

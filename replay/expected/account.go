@@ -17,7 +17,7 @@ const (
 	NotReadBack
 	// Unreadable: reading them at the end failed.
 	Unreadable
-	// Untold: the ledger had no room for more ranges.
+	// Untold: the expected state had no room for more ranges.
 	Untold
 	// Uncommitted: the server was restarted before a COMMIT (RFC 8881, section 18.32).
 	Uncommitted
@@ -54,7 +54,7 @@ type Account struct {
 }
 
 // replaced counts the former content of a range.
-func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
+func (l *State) replaced(f *file, from, to uint64, why Why) {
 	f.fills.each(from, to, func(x filled) {
 		switch {
 		case !x.mine():
@@ -68,7 +68,7 @@ func (l *Ledger) replaced(f *file, from, to uint64, why Why) {
 
 // Uncommitted notes that the server may have lost what was written to a file: its content is now
 // unknown.
-func (l *Ledger) Uncommitted(object int) {
+func (l *State) Uncommitted(object int) {
 	f := l.file(object)
 	l.replaced(f, 0, forever, Uncommitted)
 	f.fills.set(0, forever, fill{kind: anything})
@@ -77,7 +77,7 @@ func (l *Ledger) Uncommitted(object int) {
 
 // Account returns what became of the written bytes. end are those that were compared only at the
 // end, and unreadable those that could not be.
-func (l *Ledger) Account(end, unreadable uint64) Account {
+func (l *State) Account(end, unreadable uint64) Account {
 	a := Account{Written: l.account.written, Run: l.account.run, End: end, Never: l.account.never}
 	rest := uint64(0)
 	for _, f := range l.files {

@@ -53,7 +53,7 @@ func (a *Attributes) Any() bool {
 }
 
 // Object returns what is known of an object's attributes, and whether it has lost its last name.
-func (l *Ledger) Object(id int) (a Attributes, gone bool) {
+func (l *State) Object(id int) (a Attributes, gone bool) {
 	f := l.files[id]
 	if f == nil {
 		return a, false
@@ -77,7 +77,7 @@ type Asked struct {
 }
 
 // Asked tells which attributes of an object calls of this run were to set.
-func (l *Ledger) Asked(id int) Asked {
+func (l *State) Asked(id int) Asked {
 	if f := l.files[id]; f != nil {
 		return f.asked
 	}
@@ -165,7 +165,7 @@ func fattr(f *nfs4.Fattr4) (w wanted) {
 }
 
 // Sets returns the times that an op sets on an object, by operation; nil if it sets none.
-func (l *Ledger) Sets(o *plan.Op, f func(at, object int, mtime, atime *time.Time)) {
+func (l *State) Sets(o *plan.Op, f func(at, object int, mtime, atime *time.Time)) {
 	if !o.Modifies {
 		return
 	}
@@ -184,7 +184,7 @@ func (l *Ledger) Sets(o *plan.Op, f func(at, object int, mtime, atime *time.Time
 }
 
 // attributes applies the effect of a step on attributes.
-func (l *Ledger) attributes(c *Call, s *step) {
+func (l *State) attributes(c *Call, s *step) {
 	ok := s.done == succeeded
 	switch a := s.args.(type) {
 	case *nfs3.SETATTR3args:
@@ -237,7 +237,7 @@ func (l *Ledger) attributes(c *Call, s *step) {
 }
 
 // created3 applies NFSv3 procedures that create objects.
-func (l *Ledger) created3(c *Call, s *step, ok bool) {
+func (l *State) created3(c *Call, s *step, ok bool) {
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
 		w := sattr(&a.How.ObjAttributes)
@@ -263,7 +263,7 @@ func (l *Ledger) created3(c *Call, s *step, ok bool) {
 }
 
 // created4 applies NFSv4 operations that create objects.
-func (l *Ledger) created4(c *Call, s *step, ok bool) {
+func (l *State) created4(c *Call, s *step, ok bool) {
 	switch a := s.args.(type) {
 	case *nfs4.CREATE4args:
 		if a.Objtype.Type == nfs4.NF4LNK {
@@ -296,7 +296,7 @@ func (l *Ledger) created4(c *Call, s *step, ok bool) {
 }
 
 // others applies steps that change the times of directories, or attributes that are not followed.
-func (l *Ledger) others(c *Call, s *step) {
+func (l *State) others(c *Call, s *step) {
 	switch s.args.(type) {
 	case *nfs3.REMOVE3args, *nfs3.RMDIR3args, *nfs4.REMOVE4args:
 		l.touched(c, s.before)
@@ -307,7 +307,7 @@ func (l *Ledger) others(c *Call, s *step) {
 }
 
 // apply applies SETATTR.
-func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
+func (l *State) apply(c *Call, object int, w *wanted, ok bool) {
 	if object == 0 {
 		return
 	}
@@ -353,7 +353,7 @@ func (l *Ledger) apply(c *Call, object int, w *wanted, ok bool) {
 const maxXattrs = 1 << 14
 
 // xattr notes the value that a step has given to an extended attribute: its hash, or "" if the step has removed it.
-func (l *Ledger) xattr(c *Call, s *step, name []byte, value string) {
+func (l *State) xattr(c *Call, s *step, name []byte, value string) {
 	if s.object == 0 {
 		return
 	}
@@ -376,7 +376,7 @@ func (l *Ledger) xattr(c *Call, s *step, name []byte, value string) {
 }
 
 // made adds a new object.
-func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
+func (l *State) made(c *Call, s *step, w *wanted, ok bool) {
 	l.touched(c, s.before)
 	object := s.object
 	if s.at < 0 && object == s.before {
@@ -406,14 +406,14 @@ func (l *Ledger) made(c *Call, s *step, w *wanted, ok bool) {
 }
 
 // numbered notes the number of a new device.
-func (l *Ledger) numbered(s *step, d Device) {
+func (l *State) numbered(s *step, d Device) {
 	if object := s.object; object != 0 && object != s.before {
 		l.file(object).checked.device = &d
 	}
 }
 
 // opened applies an OPEN of a file that may have existed before.
-func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
+func (l *State) opened(c *Call, s *step, w *wanted, ok bool) {
 	if s.fresh {
 		l.made(c, s, w, ok)
 		return
@@ -432,7 +432,7 @@ func (l *Ledger) opened(c *Call, s *step, w *wanted, ok bool) {
 }
 
 // linked adds a new symbolic link.
-func (l *Ledger) linked(s *step, ok bool) {
+func (l *State) linked(s *step, ok bool) {
 	object := s.object
 	if s.at < 0 && object == s.before {
 		object = s.target()
@@ -463,7 +463,7 @@ func (l *Ledger) linked(s *step, ok bool) {
 }
 
 // grown notes that n bytes exist at an offset; n is -1 if their number is unknown.
-func (l *Ledger) grown(c *Call, object int, offset uint64, n int64, ok bool) {
+func (l *State) grown(c *Call, object int, offset uint64, n int64, ok bool) {
 	if object == 0 {
 		return
 	}
@@ -481,7 +481,7 @@ func (l *Ledger) grown(c *Call, object int, offset uint64, n int64, ok bool) {
 }
 
 // sizeSet reports whether a concurrent call may have truncated the file.
-func (l *Ledger) sizeSet(f *file, c *Call) bool {
+func (l *State) sizeSet(f *file, c *Call) bool {
 	for i := range f.recent.list {
 		if o := &f.recent.list[i]; o.replied.After(c.Sent) && o.to == forever {
 			return true
@@ -491,7 +491,7 @@ func (l *Ledger) sizeSet(f *file, c *Call) bool {
 }
 
 // touched notes that the times of an object may have changed.
-func (l *Ledger) touched(c *Call, object int) {
+func (l *State) touched(c *Call, object int) {
 	if object > 0 {
 		f := l.file(object)
 		f.together(c)
@@ -500,7 +500,7 @@ func (l *Ledger) touched(c *Call, object int) {
 }
 
 // readTimes notes that the object that a call has read may have a new access time.
-func (l *Ledger) readTimes(c *Call) {
+func (l *State) readTimes(c *Call) {
 	if !reads(c.Op) {
 		return
 	}

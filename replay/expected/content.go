@@ -36,7 +36,7 @@ func effectOf(s *step) (effect, bool) {
 }
 
 // Changes reports whether an op changes a part of a range of an object, if it succeeds.
-func (l *Ledger) Changes(o *plan.Op, object int, from, to uint64) bool {
+func (l *State) Changes(o *plan.Op, object int, from, to uint64) bool {
 	if !o.Modifies {
 		return false
 	}
@@ -172,7 +172,7 @@ func rangeEnd(offset, count uint64) uint64 {
 }
 
 // bytes applies the effect of a step on the bytes of a file.
-func (l *Ledger) bytes(c *Call, s *step) {
+func (l *State) bytes(c *Call, s *step) {
 	e, ok := effectOf(s)
 	if s.fresh {
 		e, ok = effect{object: s.object, to: forever, fill: fill{kind: empty}}, true
@@ -198,7 +198,7 @@ func (l *Ledger) bytes(c *Call, s *step) {
 }
 
 // set notes the content of a range.
-func (l *Ledger) set(c *Call, e *effect) {
+func (l *State) set(c *Call, e *effect) {
 	if e.from >= e.to {
 		return
 	}
@@ -218,7 +218,7 @@ func (l *Ledger) set(c *Call, e *effect) {
 }
 
 // copied notes the content of a copied range.
-func (l *Ledger) copied(c *Call, e *effect) {
+func (l *State) copied(c *Call, e *effect) {
 	var from []filled
 	l.file(e.source).fills.each(e.from-e.back, e.to-e.back, func(x filled) { from = append(from, x) })
 	if l.file(e.source).recent.since(c.Sent) {
@@ -257,7 +257,7 @@ type Prepared struct {
 }
 
 // Prepared notes what was put into a file before the replay.
-func (l *Ledger) Prepared(object int, p Prepared) {
+func (l *State) Prepared(object int, p Prepared) {
 	f := l.file(object)
 	if p.New {
 		f.fills.set(0, forever, fill{kind: empty})
@@ -317,7 +317,7 @@ func executed(res xdr.Message, at int) (done, int64) {
 // object. either reports whether a range may also hold something else, because a call in flight
 // changes it. The code is verdict.None if the bytes are right or nothing is known; at is where
 // they are wrong.
-func (l *Ledger) Compare(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
+func (l *State) Compare(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
 	at, code = l.Check(object, offset, b, either)
 	if code == verdict.None {
 		l.Seen(object, offset, uint64(len(b)))
@@ -326,7 +326,7 @@ func (l *Ledger) Compare(object int, offset uint64, b []byte, either func(from, 
 }
 
 // Check is Compare without recording anything.
-func (l *Ledger) Check(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
+func (l *State) Check(object int, offset uint64, b []byte, either func(from, to uint64) bool) (at uint64, code verdict.Code) {
 	f := l.files[object]
 	if f == nil {
 		f = &file{} // nothing is known
@@ -345,7 +345,7 @@ func (l *Ledger) Check(object int, offset uint64, b []byte, either func(from, to
 }
 
 // Seen notes that a READ has returned n correct bytes at an offset of an object.
-func (l *Ledger) Seen(object int, offset, n uint64) {
+func (l *State) Seen(object int, offset, n uint64) {
 	f := l.files[object]
 	if f == nil {
 		return
@@ -368,7 +368,7 @@ func (l *Ledger) Seen(object int, offset, n uint64) {
 
 // Holds reports whether this run has written the byte at an offset of an object, so that the file
 // must extend beyond it.
-func (l *Ledger) Holds(object int, offset uint64) bool {
+func (l *State) Holds(object int, offset uint64) bool {
 	is := false
 	if f := l.files[object]; f != nil {
 		f.fills.each(offset, offset+1, func(x filled) { is = x.mine() })
@@ -377,7 +377,7 @@ func (l *Ledger) Holds(object int, offset uint64) bool {
 }
 
 // MadeUp reports whether a part of a range holds bytes that were made up: the capture lacks those that were written there.
-func (l *Ledger) MadeUp(object int, from, to uint64) bool {
+func (l *State) MadeUp(object int, from, to uint64) bool {
 	is := false
 	if f := l.files[object]; f != nil {
 		f.fills.each(from, to, func(x filled) { is = is || x.kind == written })
@@ -386,7 +386,7 @@ func (l *Ledger) MadeUp(object int, from, to uint64) bool {
 }
 
 // mismatch compares one part; the code is None if it is right.
-func (l *Ledger) mismatch(b []byte, object int, x *filled) (int, verdict.Code) {
+func (l *State) mismatch(b []byte, object int, x *filled) (int, verdict.Code) {
 	if l.load.Tables.Header.Payload == plan.Sparse {
 		if i := nonZero(b); i >= 0 {
 			return i, verdict.PatternDiffers
@@ -439,7 +439,7 @@ func (l *Ledger) mismatch(b []byte, object int, x *filled) (int, verdict.Code) {
 }
 
 // buffer is memory for n bytes.
-func (l *Ledger) buffer(which, n int) []byte {
+func (l *State) buffer(which, n int) []byte {
 	if cap(l.buffers[which]) < n {
 		l.buffers[which] = make([]byte, n)
 	}

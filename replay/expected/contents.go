@@ -6,7 +6,7 @@ import (
 )
 
 // Objects are the objects of which something is known, in order.
-func (l *Ledger) Objects() []int {
+func (l *State) Objects() []int {
 	ids := make([]int, 0, len(l.files))
 	for id := range l.files {
 		ids = append(ids, id)
@@ -24,7 +24,7 @@ type Range struct {
 
 // Ranges are the parts of an object whose content is known, below end, in order. Adjacent ranges
 // are joined if both are holes or neither is.
-func (l *Ledger) Ranges(object int, end uint64) (list []Range) {
+func (l *State) Ranges(object int, end uint64) (list []Range) {
 	f := l.files[object]
 	if f == nil {
 		return nil
@@ -47,7 +47,7 @@ func (l *Ledger) Ranges(object int, end uint64) (list []Range) {
 }
 
 // Written is the end of the last byte that this run wrote to an object.
-func (l *Ledger) Written(object int) (end uint64) {
+func (l *State) Written(object int) (end uint64) {
 	if f := l.files[object]; f != nil {
 		for i := range f.fills {
 			if f.fills[i].mine() {
@@ -59,7 +59,7 @@ func (l *Ledger) Written(object int) (end uint64) {
 }
 
 // Unseen is how many bytes of a range of an object this run wrote and no READ has returned.
-func (l *Ledger) Unseen(object int, from, to uint64) (n uint64) {
+func (l *State) Unseen(object int, from, to uint64) (n uint64) {
 	if f := l.files[object]; f != nil {
 		f.fills.each(from, to, func(x filled) {
 			if x.mine() && !x.read {

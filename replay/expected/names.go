@@ -46,7 +46,7 @@ type entry struct {
 const maxNames = 1 << 20
 
 // entry is what is known of a name; nil if that is nothing.
-func (l *Ledger) entry(n Name) *entry {
+func (l *State) entry(n Name) *entry {
 	d := l.names[n.Dir]
 	if d == nil {
 		return nil
@@ -63,7 +63,7 @@ func (d *directory) entry(name string) *entry {
 }
 
 // newEntry adds a name; nil if there is no room.
-func (l *Ledger) newEntry(n Name) *entry {
+func (l *State) newEntry(n Name) *entry {
 	if l.named >= maxNames {
 		l.more = true
 		return nil
@@ -81,7 +81,7 @@ func (l *Ledger) newEntry(n Name) *entry {
 }
 
 // becomes changes what is known of a name.
-func (l *Ledger) becomes(n Name, e *entry, p Presence) {
+func (l *State) becomes(n Name, e *entry, p Presence) {
 	d := l.names[n.Dir]
 	if e.presence != Absent {
 		d.taken--
@@ -93,7 +93,7 @@ func (l *Ledger) becomes(n Name, e *entry, p Presence) {
 
 // put notes the new state of a name. A call concurrent with an earlier one about the same name
 // leaves the state open.
-func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
+func (l *State) put(c *Call, n Name, p Presence, object int) {
 	if n.Dir == 0 || n.Name == "" || c.Op != nil && l.load.Above(n.Dir) {
 		return
 	}
@@ -127,7 +127,7 @@ func (l *Ledger) put(c *Call, n Name, p Presence, object int) {
 }
 
 // link counts the known names of an object.
-func (l *Ledger) link(object, by int) {
+func (l *State) link(object, by int) {
 	if object == 0 {
 		return
 	}
@@ -140,10 +140,10 @@ func (l *Ledger) link(object, by int) {
 }
 
 // Link notes a name from before the replay.
-func (l *Ledger) Link(n Name, object int) { l.put(&Call{}, n, Present, object) }
+func (l *State) Link(n Name, object int) { l.put(&Call{}, n, Present, object) }
 
 // Named is the object that has a name; 0 if that is not known, or nothing has it.
-func (l *Ledger) Named(n Name) int {
+func (l *State) Named(n Name) int {
 	if e := l.entry(n); e != nil && e.presence == Present {
 		return e.object
 	}
@@ -151,7 +151,7 @@ func (l *Ledger) Named(n Name) int {
 }
 
 // Presence says whether a name is there.
-func (l *Ledger) Presence(n Name) Presence {
+func (l *State) Presence(n Name) Presence {
 	if e := l.entry(n); e != nil {
 		return e.presence
 	}
@@ -160,13 +160,13 @@ func (l *Ledger) Presence(n Name) Presence {
 
 // Empty reports whether nothing is known that has, or may have, a name in a directory. It is false if there
 // are more names than are followed.
-func (l *Ledger) Empty(dir int) bool {
+func (l *State) Empty(dir int) bool {
 	d := l.names[dir]
 	return !l.more && (d == nil || d.taken == 0)
 }
 
 // naming applies the effect of a step on names.
-func (l *Ledger) naming(c *Call, s *step) {
+func (l *State) naming(c *Call, s *step) {
 	put := func(dir int, name []byte, p Presence, object int) {
 		if s.lost {
 			p, object = Unknown, 0
@@ -233,7 +233,7 @@ func (s *step) renames() (from, to Name, ok bool) {
 
 // Changed calls f for what an op changes if all of it succeeds, except for bytes: names that it gives or takes (of an object 0),
 // and objects whose owner, mode or access control list it sets.
-func (l *Ledger) Changed(o *plan.Op, names func(Name), rights func(object int)) {
+func (l *State) Changed(o *plan.Op, names func(Name), rights func(object int)) {
 	args := l.args.Of(o)
 	if !o.Modifies || args == nil {
 		return
@@ -261,7 +261,7 @@ func (l *Ledger) Changed(o *plan.Op, names func(Name), rights func(object int)) 
 }
 
 // renamed applies a RENAME. Two names of the same object both stay (RFC 1813, section 3.3.14).
-func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
+func (l *State) renamed(c *Call, s *step, from, to Name) {
 	object := 0
 	if e := l.entry(from); e != nil && e.presence == Present {
 		object = e.object
@@ -286,7 +286,7 @@ func (l *Ledger) renamed(c *Call, s *step, from, to Name) {
 }
 
 // doubt discards what is known of the names in a call whose arguments cannot be read.
-func (l *Ledger) doubt(c *Call) {
+func (l *State) doubt(c *Call) {
 	for _, id := range l.load.Objects(c.Op) {
 		if d := l.names[id]; d != nil {
 			d.doubts++
@@ -305,7 +305,7 @@ type Entry struct {
 
 // Names are the names known to exist or not to exist, in the order of directories and names. open
 // is how many other changed names are in neither state.
-func (l *Ledger) Names() (list []Entry, open int) {
+func (l *State) Names() (list []Entry, open int) {
 	l.eachName(func(n Name, e *entry) {
 		if e.presence == Unknown {
 			open++
@@ -317,7 +317,7 @@ func (l *Ledger) Names() (list []Entry, open int) {
 	return list, open
 }
 
-func (l *Ledger) eachName(f func(Name, *entry)) {
+func (l *State) eachName(f func(Name, *entry)) {
 	for dir, d := range l.names {
 		for name := range d.names {
 			f(Name{dir, name}, d.entry(name))

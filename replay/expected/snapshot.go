@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Snapshot is what a Ledger knows, for a run that goes on in another process.
+// Snapshot is what a State knows, for a run that goes on in another process.
 type Snapshot struct {
 	Files   map[int]savedFile `json:"files,omitempty"`
 	Names   []savedName       `json:"names,omitempty"`
@@ -82,8 +82,8 @@ func saved(from, to uint64, f fill) savedFill {
 
 func (s *savedFill) fill() fill { return fill{s.Kind, s.Object, s.Shift, s.Read} }
 
-// Snapshot returns what the Ledger knows.
-func (l *Ledger) Snapshot() *Snapshot {
+// Snapshot returns what the State knows.
+func (l *State) Snapshot() *Snapshot {
 	a := &l.account
 	s := &Snapshot{Files: map[int]savedFile{}, More: l.more, Links: l.links, Whole: l.whole, ACLs: l.acls, Account: savedAccount{a.written, a.run, a.never[:]}}
 	for id, f := range l.files {
@@ -109,8 +109,8 @@ func (l *Ledger) Snapshot() *Snapshot {
 	return s
 }
 
-// Restore gives a new Ledger what another one knew.
-func (l *Ledger) Restore(s *Snapshot) {
+// Restore gives a new State what another one knew.
+func (l *State) Restore(s *Snapshot) {
 	l.acls, l.more = s.ACLs, s.More
 	l.account.written, l.account.run = s.Account.Written, s.Account.Run
 	copy(l.account.never[:], s.Account.Never)

@@ -10,7 +10,7 @@ import (
 // of a file or the names of a directory changed, and not only attributes. Calls that may change
 // nothing (setting a mode to its old value, an OPEN of an existing file) do not count. It has to
 // be called before Done.
-func (l *Ledger) Surely(c *Call, f func(at, object int, data bool)) {
+func (l *State) Surely(c *Call, f func(at, object int, data bool)) {
 	if !c.Op.Modifies || c.Result == nil {
 		return
 	}
@@ -30,7 +30,7 @@ func (l *Ledger) Surely(c *Call, f func(at, object int, data bool)) {
 	})
 }
 
-func (l *Ledger) surely(s *step, f func(object int, data bool)) {
+func (l *State) surely(s *step, f func(object int, data bool)) {
 	switch a := s.args.(type) {
 	case *nfs3.WRITE3args:
 		if s.count > 0 {
@@ -74,7 +74,7 @@ func (l *Ledger) surely(s *step, f func(object int, data bool)) {
 }
 
 // moved is a RENAME, unless both names are of one object, so that nothing happens.
-func (l *Ledger) moved(from, to Name, f func(object int, data bool)) {
+func (l *State) moved(from, to Name, f func(object int, data bool)) {
 	if x, y := l.entry(from), l.entry(to); from == to || x == nil || x.presence != Present || x.object == 0 ||
 		y != nil && y.presence != Absent && y.object == x.object {
 		return
@@ -87,7 +87,7 @@ func (l *Ledger) moved(from, to Name, f func(object int, data bool)) {
 
 // fresh reports whether a call certainly creates a new file, although it would also accept an
 // existing one.
-func (l *Ledger) fresh(c *Call, s *step) bool {
+func (l *State) fresh(c *Call, s *step) bool {
 	var n Name
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
@@ -111,16 +111,16 @@ func (l *Ledger) fresh(c *Call, s *step) bool {
 
 // Whole says that all names in a directory are known: it is new, or Link has been called for all
 // of them.
-func (l *Ledger) Whole(dir int) { l.whole[dir] = true }
+func (l *State) Whole(dir int) { l.whole[dir] = true }
 
 // AllKnown reports whether all names in a directory are known: Whole has said so, and there was room for them.
-func (l *Ledger) AllKnown(dir int) bool { return l.whole[dir] && !l.more }
+func (l *State) AllKnown(dir int) bool { return l.whole[dir] && !l.more }
 
 // Heard reports whether a name was there at any time, or may have been.
-func (l *Ledger) Heard(n Name) bool { return l.entry(n) != nil }
+func (l *State) Heard(n Name) bool { return l.entry(n) != nil }
 
 // Listed notes the handle that a listing returned for a name.
-func (l *Ledger) Listed(dir int, name, handle []byte) {
+func (l *State) Listed(dir int, name, handle []byte) {
 	if e := l.entry(Name{dir, string(name)}); e != nil && e.presence == Present {
 		e.listed = append([]byte(nil), handle...)
 	}

@@ -29,7 +29,7 @@ func (j *Judge) listed(v *verdict.Judgement, r *Reply) {
 	if n == 0 {
 		return
 	}
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	dir := objectOf(r.Op, at)
 	c := h.follow(r.Op, at)
 	if c == nil || c.changes != h.changes[dir] {

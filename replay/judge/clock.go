@@ -93,17 +93,17 @@ type movement struct {
 
 // still checks a reply, and learns what it says and what its call has changed.
 func (j *Judge) still(v *verdict.Judgement, r *Reply) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	c := &h.clocks
 	c.tick = max(c.tick, j.tick)
 	var m movement
-	h.ledger.Surely(&expected.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) {
+	h.expected.Surely(&expected.Call{Op: r.Op, Result: r.Result}, func(at, object int, data bool) {
 		m.done = append(m.done, struct {
 			at, object int
 			data       bool
 		}{at, object, data})
 	})
-	h.ledger.Sets(r.Op, func(at, object int, mtime, atime *time.Time) {
+	h.expected.Sets(r.Op, func(at, object int, mtime, atime *time.Time) {
 		if mtime != nil || atime != nil {
 			m.sets = append(m.sets, struct {
 				at, object   int

@@ -50,7 +50,7 @@ func (j *Judge) piece(r *Reply, want *plan.Result, d xdr.Data) (verdict.Reason, 
 		return verdict.Reason{}, verdict.Same
 	}
 	object := objectOf(r.Op, want.At)
-	l := j.history(r.World).ledger
+	l := j.history(r.Clone).expected
 	captured := d.Length == want.Length && want.Length > 0 && j.load.Tables.Header.Payload == plan.Captured
 	if captured && want.Hash != "" && r.Data.Hash(d, b) == want.Hash {
 		l.Seen(object, want.Offset, uint64(want.Length))

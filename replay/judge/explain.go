@@ -102,7 +102,7 @@ func apart(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	if !wronglyDone(v) {
 		return verdict.Reason{}, false
 	}
-	for _, o := range j.history(r.World).onlyHere {
+	for _, o := range j.history(r.Clone).onlyHere {
 		if j.sharesName(o, r.Op) {
 			return verdict.Reason{Code: verdict.OnlyHere, Call: callOf(o)}, true
 		}
@@ -153,13 +153,13 @@ func put(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	if len(j.names) == 0 || lister(r.Op) != readdir(r.Op) { // or names of extended attributes
 		return verdict.Reason{}, false
 	}
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	dir := objectOf(r.Op, readdir(r.Op))
 	objects := map[int]bool{}
 	for _, n := range j.names {
 		at := expected.Name{Dir: dir, Name: n}
-		id := h.ledger.Named(at)
-		if id <= 0 || h.ledger.Presence(at) != expected.Present || j.load.Tables.Objects[id-1].Origin != plan.Before {
+		id := h.expected.Named(at)
+		if id <= 0 || h.expected.Presence(at) != expected.Present || j.load.Tables.Objects[id-1].Origin != plan.Before {
 			return verdict.Reason{}, false
 		}
 		objects[id] = true
@@ -260,7 +260,7 @@ func aboutNames(d verdict.Reason) bool {
 // unhappened is the failed call because of which the object of a reply differs from the capture;
 // nil if there is none.
 func (j *Judge) unhappened(r *Reply) *verdict.Call {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	if len(h.unhappened) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (h handles) is(handle []byte, fileid uint64) bool {
 
 // handles checks the handles that a reply returns together with the number of the file.
 func (j *Judge) handles(v *verdict.Judgement, r *Reply) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	check := func(name []byte, handle []byte, fileid uint64) {
 		if !h.handles.is(handle, fileid) {
 			v.Worsen(verdict.Different, verdict.Reason{Code: verdict.HandleShared, Detail: string(clip(name))})
@@ -63,7 +63,7 @@ func (j *Judge) handles(v *verdict.Judgement, r *Reply) {
 				if a := &e.NameAttributes; a.AttributesFollow {
 					check(e.Name, e.NameHandle.Handle.Data, a.Attributes.Fileid)
 				}
-				h.ledger.Listed(dir, e.Name, e.NameHandle.Handle.Data)
+				h.expected.Listed(dir, e.Name, e.NameHandle.Handle.Data)
 			}
 		}
 	case *nfs4.CompoundRes:
@@ -96,7 +96,7 @@ func (j *Judge) handles4(r *Reply, m *nfs4.CompoundRes, check func(name, handle 
 				if err != nil || !a.Has(nfs4.FATTR4_FILEHANDLE) {
 					continue
 				}
-				j.history(r.World).ledger.Listed(objectOf(r.Op, i), e.Name, a.Filehandle)
+				j.history(r.Clone).expected.Listed(objectOf(r.Op, i), e.Name, a.Filehandle)
 				if a.Has(nfs4.FATTR4_FILEID) {
 					check(e.Name, a.Filehandle, a.Fileid)
 				}

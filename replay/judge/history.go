@@ -9,7 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// history is what the replies of one world are judged by, in addition to the plan.
+// history is what the replies of one clone are judged by, in addition to the plan.
 type history struct {
 	// unhappened are the objects, by ID, that lack a change that an op made in the capture; 0
 	// stands for an unknown object.
@@ -20,8 +20,8 @@ type history struct {
 	// the other has not yet. continues has the first op for each op that continues a listing.
 	listings  map[int]map[string]int
 	continues map[int]int
-	// ledger is what this server must hold after the calls that it has executed.
-	ledger *expected.Ledger
+	// expected is what this server must hold after the calls that it has executed.
+	expected *expected.State
 	// onlyHere are ops that have changed something here, and failed in the capture: the
 	// first maxOnlyHere.
 	onlyHere []*plan.Op
@@ -45,15 +45,15 @@ type history struct {
 	others map[int]bool
 }
 
-func (j *Judge) history(world int) *history {
-	h := j.worlds[world]
+func (j *Judge) history(clone int) *history {
+	h := j.clones[clone]
 	if h == nil {
 		h = &history{
 			unhappened: map[int]*verdict.Call{}, named: map[string]*verdict.Call{}, listings: map[int]map[string]int{}, continues: map[int]int{},
-			ledger: expected.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
+			expected: expected.New(j.load), handles: handles{}, chains: map[int]*chain{}, changes: map[int]int{}, verifiers: map[int][8]byte{},
 			others: map[int]bool{},
 		}
-		j.worlds[world] = h
+		j.clones[clone] = h
 	}
 	return h
 }
@@ -63,11 +63,11 @@ func (j *Judge) history(world int) *history {
 func (j *Judge) remember(r *Reply) {
 	x := r.Op.Expect
 	if code, _ := StatusOf(r.Result); r.Op.Modifies && r.RPC == "" && code == 0 {
-		j.Changed(r.World)
+		j.Changed(r.Clone)
 	}
 	if code, _ := StatusOf(r.Result); x != nil && x.RPC == "" && x.Status == 0 && (r.RPC != "" || code != 0) {
-		j.history(r.World).miss(j.load, r.Op)
-	} else if h := j.history(r.World); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
+		j.history(r.Clone).miss(j.load, r.Op)
+	} else if h := j.history(r.Clone); x != nil && x.Status != 0 && r.RPC == "" && code == 0 && r.Op.Modifies && len(h.onlyHere) < maxOnlyHere {
 		h.onlyHere = append(h.onlyHere, r.Op)
 	}
 }
@@ -76,8 +76,8 @@ func (j *Judge) remember(r *Reply) {
 func (j *Judge) agreed(r *Reply) {
 	if x := r.Op.Expect; x != nil && x.RPC == "" && r.RPC == "" && x.Status == 0 {
 		if code, _ := StatusOf(r.Result); code == 0 {
-			h := j.history(r.World)
-			h.lacking.agree(h.ledger, r.Op)
+			h := j.history(r.Clone)
+			h.lacking.agree(h.expected, r.Op)
 			if r.Less {
 				h.less(j.load, r.Op)
 			}
@@ -88,7 +88,7 @@ func (j *Judge) agreed(r *Reply) {
 // less notes that an op has set fewer attributes here than in the capture.
 func (h *history) less(load *workload.Workload, o *plan.Op) {
 	c := callOf(o)
-	h.lacking.lose(h.ledger, o, &c, false)
+	h.lacking.lose(h.expected, o, &c, false)
 	for i := range o.Compound.Ops {
 		switch nfs4.NfsOpnum4(o.Compound.Ops[i].Op) {
 		case nfs4.OP_SETATTR, nfs4.OP_CREATE, nfs4.OP_OPEN:
@@ -105,7 +105,7 @@ func (h *history) miss(load *workload.Workload, o *plan.Op) {
 		return
 	}
 	c := callOf(o)
-	h.lacking.lose(h.ledger, o, &c, true)
+	h.lacking.lose(h.expected, o, &c, true)
 	if o.Compound == nil {
 		h.lacks(load, workload.ObjectAt(o, 0), &c)
 		return

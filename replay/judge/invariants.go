@@ -14,7 +14,7 @@ func (j *Judge) invariants(v *verdict.Judgement, r *Reply) {
 	if r.Args == nil {
 		return
 	}
-	j.invariant.Settled = int64(j.history(r.World).clocks.granularity())
+	j.invariant.Settled = int64(j.history(r.Clone).clocks.granularity())
 	for _, b := range j.invariant.Judge(&invariant.Exchange{
 		Args: r.Args, Result: r.Result, Sent: r.Issued.UnixNano(), Replied: r.Replied.UnixNano(), Again: r.Again,
 	}) {

@@ -13,7 +13,7 @@ import (
 
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
-	j := &Judge{load: w, level: o.Level, want: workload.Results{}, worlds: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, invariant: invariant.New(), follow: o.Level == All || o.Follow}
+	j := &Judge{load: w, level: o.Level, want: workload.Results{}, clones: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, invariant: invariant.New(), follow: o.Level == All || o.Follow}
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, prepared: j.prepared, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
@@ -82,51 +82,51 @@ func (j *Judge) Unmet() []string {
 func (j *Judge) executed(r *Reply) {
 	j.owned(r)
 	if m, ok := r.Result.(*nfs3.FSINFO3res); ok && m.Status == nfs3.NFS3_OK {
-		j.history(r.World).rtmax = m.Resok.Rtmax
+		j.history(r.Clone).rtmax = m.Resok.Rtmax
 	}
 	if r.RPC == "" && j.follow {
-		j.history(r.World).ledger.Done(&expected.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
+		j.history(r.Clone).expected.Done(&expected.Call{Op: r.Op, Result: r.Result, Sent: r.Issued, Replied: r.Replied})
 	}
 }
 
-// Ledger is what the server must hold for one copy of the plan.
-func (j *Judge) Ledger(world int) *expected.Ledger { return j.history(world).ledger }
+// Expected is what the server must hold for one copy of the plan.
+func (j *Judge) Expected(clone int) *expected.State { return j.history(clone).expected }
 
 // Unsent notes that a call is not sent, with its verdict.
-func (j *Judge) Unsent(world int, o *plan.Op, v verdict.Verdict) {
+func (j *Judge) Unsent(clone int, o *plan.Op, v verdict.Verdict) {
 	if v != verdict.Omitted {
-		j.missed(world, o)
+		j.missed(clone, o)
 	}
-	j.unsent(world, o)
+	j.unsent(clone, o)
 }
 
 // missed notes that what a call changed in the capture has, or may have, not happened here.
-func (j *Judge) missed(world int, o *plan.Op) {
+func (j *Judge) missed(clone int, o *plan.Op) {
 	if x := o.Expect; x != nil && x.RPC == "" && x.Status == 0 {
-		j.history(world).miss(j.load, o)
+		j.history(clone).miss(j.load, o)
 	}
 }
 
 // Lost notes that the reply to a call did not come, or could not be read. The server may have
 // been restarted.
-func (j *Judge) Lost(world int, o *plan.Op) {
-	h := j.history(world)
+func (j *Judge) Lost(clone int, o *plan.Op) {
+	h := j.history(clone)
 	if j.follow {
-		h.ledger.Done(&expected.Call{Op: o})
+		h.expected.Done(&expected.Call{Op: o})
 	}
-	j.missed(world, o)
+	j.missed(clone, o)
 	clear(h.verifiers)
 }
 
 // Restarted notes that the server was restarted. It returns how many files had uncommitted data,
 // which the server may have lost (RFC 8881, section 18.32).
-func (j *Judge) Restarted(world int) int {
+func (j *Judge) Restarted(clone int) int {
 	j.invariant = invariant.New()
-	h := j.history(world)
+	h := j.history(clone)
 	h.locks.epoch++
 	n := len(h.verifiers)
 	for object := range h.verifiers {
-		h.ledger.Uncommitted(object)
+		h.expected.Uncommitted(object)
 	}
 	clear(h.verifiers)
 	return n
@@ -134,7 +134,7 @@ func (j *Judge) Restarted(world int) int {
 
 // meanwhile reports whether a call in flight together with an op changes a part of a range, so
 // that either content is right.
-func (j *Judge) meanwhile(l *expected.Ledger, o *plan.Op, object int, from, to uint64) bool {
+func (j *Judge) meanwhile(l *expected.State, o *plan.Op, object int, from, to uint64) bool {
 	// A COMPOUND may read its own changes.
 	found := l.Changes(o, object, from, to)
 	j.moments.together(o, changeable{object: object}, func(c *plan.Op) bool {

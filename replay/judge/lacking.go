@@ -54,7 +54,7 @@ func (k *lacking) drop(n expected.Name) {
 const maxLacking = 1 << 16
 
 // lose notes what an op did not change: owners, modes and lists, and names as well if it did nothing.
-func (k *lacking) lose(l *expected.Ledger, o *plan.Op, c *verdict.Call, names bool) {
+func (k *lacking) lose(l *expected.State, o *plan.Op, c *verdict.Call, names bool) {
 	l.Changed(o, func(n expected.Name) {
 		if names {
 			k.put(n, c)
@@ -70,7 +70,7 @@ func (k *lacking) lose(l *expected.Ledger, o *plan.Op, c *verdict.Call, names bo
 }
 
 // agree notes that an op has changed the same on both servers.
-func (k *lacking) agree(l *expected.Ledger, o *plan.Op) {
+func (k *lacking) agree(l *expected.State, o *plan.Op) {
 	if k.named == 0 && len(k.rights) == 0 {
 		return
 	}
@@ -100,7 +100,7 @@ func consequence(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool
 	case nfs4.NFS4ERR_ACCESS, nfs4.NFS4ERR_PERM:
 		var found *verdict.Call
 		for _, id := range j.load.Objects(r.Op) {
-			if c := j.history(r.World).lacking.rights[id]; c != nil {
+			if c := j.history(r.Clone).lacking.rights[id]; c != nil {
 				found = c
 			}
 		}
@@ -121,11 +121,11 @@ func because(r *Reply, c *verdict.Call) (verdict.Reason, bool) {
 
 // misnamed is consequence for operation at of a call, -1 outside of a COMPOUND, that fails with a status about names.
 func (j *Judge) misnamed(r *Reply, at int, st nfs4.Nfsstat4) (verdict.Reason, bool) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	var found *verdict.Call
 	var prepared *plan.Object
 	eachMention(r.Op, at, func(n expected.Name, object int) {
-		is := h.ledger.Presence(n)
+		is := h.expected.Presence(n)
 		switch {
 		case st == nfs4.NFS4ERR_NOENT && is != expected.Present, st == nfs4.NFS4ERR_EXIST && is != expected.Absent,
 			st == nfs4.NFS4ERR_NOTDIR, st == nfs4.NFS4ERR_ISDIR:
@@ -151,7 +151,7 @@ func (j *Judge) misnamed(r *Reply, at int, st nfs4.Nfsstat4) (verdict.Reason, bo
 func unlisted(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	for i := range v.Reasons {
 		d := &v.Reasons[i]
-		if differs(d.Code) && !aboutNames(*d) && (!d.At.Listed || j.history(r.World).named[d.At.Entry] == nil) {
+		if differs(d.Code) && !aboutNames(*d) && (!d.At.Listed || j.history(r.Clone).named[d.At.Entry] == nil) {
 			return verdict.Reason{}, false
 		}
 	}
@@ -161,7 +161,7 @@ func unlisted(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	dir := objectOf(r.Op, readdir(r.Op))
 	var found *verdict.Call
 	for _, n := range j.names {
-		if found = j.history(r.World).lacking.name(expected.Name{Dir: dir, Name: n}); found == nil {
+		if found = j.history(r.Clone).lacking.name(expected.Name{Dir: dir, Name: n}); found == nil {
 			return verdict.Reason{}, false
 		}
 	}
@@ -174,7 +174,7 @@ func (h *history) within(dir int) (found *verdict.Call) {
 		return nil
 	}
 	for name, c := range h.lacking.names[dir] {
-		if h.ledger.Presence(expected.Name{Dir: dir, Name: name}) != expected.Absent && (found == nil || c.ID < found.ID) {
+		if h.expected.Presence(expected.Name{Dir: dir, Name: name}) != expected.Absent && (found == nil || c.ID < found.ID) {
 			found = c
 		}
 	}

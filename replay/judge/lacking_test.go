@@ -70,7 +70,7 @@ func TestConsequence(t *testing.T) {
 			{ID: file, Type: "file", Origin: plan.Before, Parent: sub, Name: "f"}, {ID: 4, Type: "dir", Origin: plan.Created, CreatedBy: 1, Parent: dir, Name: "made"},
 			{ID: 5, Type: "file", Origin: plan.Before, Parent: dir, Name: "unnamed-1", Notes: []plan.Note{{Kind: plan.NoteElsewhere, Name: "b"}}}}
 		j := New(load, Options{})
-		j.Ledger(0).Link(expected.Name{Dir: dir, Name: "kept"}, 0)
+		j.Expected(0).Link(expected.Name{Dir: dir, Name: "kept"}, 0)
 		for i, o := range []*plan.Op{c.unsent, c.done, c.then} {
 			if o != nil {
 				o.ID, load.Ops = i+1, append(load.Ops, o)

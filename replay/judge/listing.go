@@ -32,12 +32,12 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 	haveEnd, _ := listEnds(r.Result)
 	// The end of the list is judged here, not field by field.
 	c.different = slices.DeleteFunc(c.different, func(d verdict.Reason) bool { return d.At.Field == "eof" || d.At.Field == "lxr_eof" })
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	dir := objectOf(r.Op, readdir(r.Op))
 	first := h.firstOf(r.Op)
 	if first < 0 {
 		// From where it begins again, the two servers list other parts of the directory.
-		known := func(n string) bool { return h.ledger.Presence(expected.Name{Dir: dir, Name: n}) == expected.Present }
+		known := func(n string) bool { return h.expected.Presence(expected.Name{Dir: dir, Name: n}) == expected.Present }
 		c.missing, c.extra = slices.DeleteFunc(c.missing, known), slices.DeleteFunc(c.extra, known)
 	}
 	open := h.listings[first]
@@ -83,12 +83,12 @@ func (j *Judge) listing(v *verdict.Judgement, r *Reply, want xdr.Message) {
 // unknown are the names that this server lists in a directory which the replay has made, and where neither the capture nor the replay
 // knows them: no other order of the directory explains them.
 func (j *Judge) unknown(r *Reply, dir int, names []string) (list []string) {
-	h := j.history(r.World)
-	if lister(r.Op) != readdir(r.Op) || !h.ledger.AllKnown(dir) {
+	h := j.history(r.Clone)
+	if lister(r.Op) != readdir(r.Op) || !h.expected.AllKnown(dir) {
 		return nil
 	}
 	for _, n := range names {
-		if !h.ledger.Heard(expected.Name{Dir: dir, Name: n}) && h.lacking.name(expected.Name{Dir: dir, Name: n}) == nil {
+		if !h.expected.Heard(expected.Name{Dir: dir, Name: n}) && h.lacking.name(expected.Name{Dir: dir, Name: n}) == nil {
 			list = append(list, n)
 		}
 	}

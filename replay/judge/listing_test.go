@@ -200,9 +200,9 @@ func TestListingAgain(t *testing.T) {
 		load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir"}}
 		j := New(load, Options{Follow: true})
 		for _, n := range []string{"a", "b", "c", "d"} {
-			j.Ledger(0).Link(expected.Name{Dir: 1, Name: n}, 0)
+			j.Expected(0).Link(expected.Name{Dir: 1, Name: n}, 0)
 		}
-		j.Ledger(0).Whole(1)
+		j.Expected(0).Whole(1)
 		for i, m := range []*nfs3.READDIR3res{listing(c.end, c.first), listing(c.end, c.have)} {
 			if v := j.Judge(&Reply{Op: load.Ops[i], Result: m, Data: noData{}}); v.Verdict != c.want[i] {
 				t.Errorf("%s: call %d: %s %+v, want %s", name, i+1, v.Verdict, v.Reasons, c.want[i])

@@ -11,7 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// locks is what one world's server has said about the locks of this run, and in which of them it
+// locks is what one clone's server has said about the locks of this run, and in which of them it
 // differs from the captured one. The zero value is ready for use.
 type locks struct {
 	files map[int]*fileLocks
@@ -41,7 +41,7 @@ type lockNote struct {
 const (
 	// maxLocks bounds each list of a file, so that time does not grow with the square of the locks.
 	maxLocks = 256
-	// maxLockNotes bounds all lists of a world.
+	// maxLockNotes bounds all lists of a clone.
 	maxLockNotes = 1 << 16
 	// maxLockCalls is how many calls about locks that were in flight together with one are read again to explain it, the
 	// latest ones: a session rarely has more slots.
@@ -109,7 +109,7 @@ func lockedOtherwise(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, 
 	if !ok {
 		return verdict.Reason{}, false
 	}
-	f := j.history(r.World).locks.files[a.object]
+	f := j.history(r.Clone).locks.files[a.object]
 	if f != nil {
 		for i := range f.apart {
 			n := &f.apart[i]
@@ -224,7 +224,7 @@ func statusNow(r *Reply, at int) (code uint32, executed bool) {
 // locked takes in what a reply says about locks. Two owners that both have a lock which excludes the other's are a
 // fault of the server, whatever explains who of them got it first.
 func (j *Judge) locked(v *verdict.Judgement, r *Reply) {
-	l := &j.history(r.World).locks
+	l := &j.history(r.Clone).locks
 	if r.Op.Role == plan.Sessions {
 		l.epoch++
 	}
@@ -289,8 +289,8 @@ func (l *locks) holder(f *fileLocks, a *lockAct, given time.Time) *lockNote {
 }
 
 // Issued tells the judge of a call that is about to be sent: the server may execute it any time from now on.
-func (j *Judge) Issued(world int, o *plan.Op) {
-	h := j.worlds[world]
+func (j *Judge) Issued(clone int, o *plan.Op) {
+	h := j.clones[clone]
 	if h == nil || len(h.locks.files) == 0 {
 		return
 	}
@@ -309,15 +309,15 @@ func (j *Judge) Issued(world int, o *plan.Op) {
 }
 
 // unsent notes what a call that is not sent does not do about locks.
-func (j *Judge) unsent(world int, o *plan.Op) {
-	h := j.worlds[world]
+func (j *Judge) unsent(clone int, o *plan.Op) {
+	h := j.clones[clone]
 	for _, a := range j.moments.locks.acts(o) {
 		if was, before := statusWas(o, a.at); !before || was != 0 {
 			continue
 		}
 		switch {
 		case a.does == takes:
-			l := &j.history(world).locks
+			l := &j.history(clone).locks
 			l.add(&l.file(a.object).apart, lockNote{lockOwner: a.lockOwner, byteRange: a.byteRange, exclusive: a.exclusive, call: callOf(o), epoch: l.epoch})
 		case a.does == gives && h != nil && h.locks.files[a.object] != nil:
 			h.locks.drop(&h.locks.files[a.object].apart, &a)
@@ -327,8 +327,8 @@ func (j *Judge) unsent(world int, o *plan.Op) {
 }
 
 // Unlocked tells the judge that a lock which an op has taken only here was given back.
-func (j *Judge) Unlocked(world int, o *plan.Op) {
-	h := j.worlds[world]
+func (j *Judge) Unlocked(clone int, o *plan.Op) {
+	h := j.clones[clone]
 	if h == nil {
 		return
 	}

@@ -15,7 +15,7 @@ const (
 // Options of a Judge.
 type Options struct {
 	Level Level
-	// Follow keeps a Ledger of what the server must hold even if replies are compared only in
+	// Follow keeps track of what the server must hold even if replies are compared only in
 	// part.
 	Follow bool
 	// Tick is how long the server's clock may show the same time, so that it cannot distinguish

@@ -16,7 +16,7 @@ func (j *Judge) owned(r *Reply) {
 	if code, _ := StatusOf(r.Result); code != 0 || r.RPC != "" || !j.principal(o) {
 		return
 	}
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	for i := range o.Binds {
 		b := &o.Binds[i]
 		if b.Kind != plan.FieldHandle || b.Ref <= 0 || b.Ref > len(j.load.Tables.Objects) || len(h.others) >= maxOthers {
@@ -36,7 +36,7 @@ func (j *Judge) principal(o *plan.Op) bool {
 
 // otherUser explains owners, and refusals to others, of objects that a Kerberos principal made in the capture.
 func otherUser(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	if len(h.others) == 0 || j.principal(r.Op) {
 		return verdict.Reason{}, false
 	}

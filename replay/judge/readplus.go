@@ -115,7 +115,7 @@ func (j *Judge) hole(v *verdict.Judgement, r *Reply, at int, offset, length uint
 		return
 	}
 	object := objectOf(r.Op, at)
-	l := j.history(r.World).ledger
+	l := j.history(r.Clone).expected
 	either := func(from, to uint64) bool { return j.meanwhile(l, r.Op, object, from, to) }
 	for done := uint64(0); done < min(length, maxHole); done += uint64(len(zeros)) {
 		n := min(length-done, uint64(len(zeros)))

@@ -13,7 +13,7 @@ import (
 // Reply is the reply to one call.
 type Reply struct {
 	Op    *plan.Op
-	World int // number of the copy of the plan that the call belongs to
+	Clone int // number of the copy of the plan that the call belongs to
 	// RPC is the outcome of the RPC layer, empty if the call was executed:
 	// "PROG_UNAVAIL".
 	RPC string
@@ -68,7 +68,7 @@ type Judge struct {
 	want    workload.Results // captured results, decoded here
 	reader  xdr.Reader
 	sizes   []xdr.Reduced
-	worlds  map[int]*history
+	clones  map[int]*history
 	moments *moments
 	tick    time.Duration
 	follow  bool  // what a server must hold
@@ -82,6 +82,6 @@ type Judge struct {
 	// refused are the operations that this server said it lacks.
 	refused map[uint32]bool
 	names   []string // missing or extra names of a listing
-	// invariant checks the replies of all worlds, which one server gives.
+	// invariant checks the replies of all clones, which one server gives.
 	invariant *invariant.Checker
 }

@@ -25,7 +25,7 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	if none, modeOnly := keepsNone(want, r.Result); modeOnly {
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.ModeOnly})
 		return
-	} else if none && !j.history(r.World).ledger.Asked(objectOf(r.Op, -1)).Mode {
+	} else if none && !j.history(r.Clone).expected.Asked(objectOf(r.Op, -1)).Mode {
 		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACLKept})
 		return
 	}
@@ -51,7 +51,7 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 	}
 	for _, why := range c.explained {
 		if why.Code == verdict.Squashed {
-			j.history(r.World).squash = why.Now
+			j.history(r.Clone).squash = why.Now
 		}
 		v.Worsen(verdict.Explained, why)
 	}
@@ -64,7 +64,7 @@ func (j *Judge) results(v *verdict.Judgement, r *Reply) {
 func (j *Judge) limited(r *Reply, want xdr.Message) bool {
 	w, ok := want.(*nfs3.READ3res)
 	h, ok2 := r.Result.(*nfs3.READ3res)
-	return ok && ok2 && !h.Resok.Eof && h.Resok.Count < w.Resok.Count && h.Resok.Count == j.history(r.World).rtmax
+	return ok && ok2 && !h.Resok.Eof && h.Resok.Count < w.Resok.Count && h.Resok.Count == j.history(r.Clone).rtmax
 }
 
 // captured decodes the captured results of an op. If there are none to compare, it returns nil

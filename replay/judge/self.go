@@ -13,7 +13,7 @@ func (j *Judge) self(v *verdict.Judgement, r *Reply) {
 	if j.level != All || r.RPC != "" {
 		return
 	}
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	j.handles(v, r)
 	j.listed(v, r)
 	// A reply with the captured times is the captured reply, played back. It fits the order of the capture, not that of this run.

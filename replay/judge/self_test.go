@@ -76,7 +76,7 @@ func TestSeek(t *testing.T) {
 		load := &workload.Workload{Ops: []*plan.Op{op}}
 		load.Tables.Objects = []plan.Object{{ID: 1, Type: "file", Origin: plan.Before}}
 		j := New(load, Options{Follow: true})
-		j.Ledger(0).Prepared(1, expected.Prepared{Size: 64, Filled: 64, New: true})
+		j.Expected(0).Prepared(1, expected.Prepared{Size: 64, Filled: 64, New: true})
 		var sent workload.Arguments
 		v := j.Judge(&Reply{Op: op, Args: sent.Of(op), Result: result(c.found, false), Data: inline{}})
 		if c.code == verdict.None && len(v.Reasons) > 0 || c.code != verdict.None && !slices.ContainsFunc(v.Reasons, func(r verdict.Reason) bool { return r.Code == c.code }) {

@@ -13,7 +13,7 @@ import (
 // Snapshot is what a Judge of a plan in a file remembers, for a run that goes on in another
 // process at op Next.
 type Snapshot struct {
-	Worlds map[int]savedHistory `json:"worlds"`
+	Clones map[int]savedHistory `json:"worlds"`
 	// Changed are the calls that change each object, of those before Next; Held and Silent are the
 	// ones of them that may have been in flight together with a later one.
 	Changed map[int]savedChanges `json:"changed,omitempty"`
@@ -28,7 +28,7 @@ type savedHistory struct {
 	Named      []savedNamed           `json:"named,omitempty"`
 	Listings   map[int]map[string]int `json:"listings,omitempty"`
 	Continues  map[int]int            `json:"continues,omitempty"`
-	Ledger     *expected.Snapshot     `json:"ledger"`
+	Expected   *expected.Snapshot     `json:"ledger"`
 	OnlyHere   []*plan.Op             `json:"only_here,omitempty"`
 	Verifiers  map[int][8]byte        `json:"verifiers,omitempty"`
 	Tick       time.Duration          `json:"tick_ns,omitempty"`
@@ -134,7 +134,7 @@ type savedMoment struct {
 // will go on: they will be told again.
 func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 	m := j.moments
-	s := &Snapshot{Worlds: map[int]savedHistory{}, Changed: map[int]savedChanges{}, Dropped: m.dropped}
+	s := &Snapshot{Clones: map[int]savedHistory{}, Changed: map[int]savedChanges{}, Dropped: m.dropped}
 	for at, c := range m.changes {
 		if !at.locks { // of locks only those in Held and Silent matter
 			s.Changed[at.object] = savedChanges{c.n, c.first}
@@ -167,15 +167,15 @@ func (j *Judge) Snapshot(unread []*plan.Op) *Snapshot {
 			s.Silent = append(s.Silent, o)
 		}
 	}
-	for n, h := range j.worlds {
-		s.Worlds[n] = h.snapshot()
+	for n, h := range j.clones {
+		s.Clones[n] = h.snapshot()
 	}
 	s.Cuts = j.cuts.snapshot()
 	return s
 }
 
 func (h *history) snapshot() savedHistory {
-	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Ledger: h.ledger.Snapshot(), OnlyHere: h.onlyHere,
+	s := savedHistory{Unhappened: h.unhappened, Listings: h.listings, Continues: h.continues, Expected: h.expected.Snapshot(), OnlyHere: h.onlyHere,
 		Verifiers: h.verifiers, Tick: h.clocks.tick, Fine: h.clocks.fine, Clocks: map[int]savedClock{}, Chains: map[int]savedChain{}, Changes: h.changes,
 		Rights: h.lacking.rights, Others: h.others, Rtmax: h.rtmax, Squash: h.squash, Changed: h.changed, Refusing: h.refusing}
 	for dir, names := range h.lacking.names {
@@ -229,8 +229,8 @@ func (c *cuts) snapshot() savedCuts {
 
 // Restore gives a new Judge what another one remembered.
 func (j *Judge) Restore(s *Snapshot) {
-	for n := range s.Worlds {
-		x := s.Worlds[n]
+	for n := range s.Clones {
+		x := s.Clones[n]
 		j.history(n).restore(&x)
 	}
 	if !j.load.Streams() {
@@ -264,8 +264,8 @@ func (h *history) restore(s *savedHistory) {
 	}
 	maps.Copy(h.listings, s.Listings)
 	maps.Copy(h.continues, s.Continues)
-	if s.Ledger != nil {
-		h.ledger.Restore(s.Ledger)
+	if s.Expected != nil {
+		h.expected.Restore(s.Expected)
 	}
 	h.onlyHere = s.OnlyHere
 	h.lacking.rights = s.Rights

@@ -35,7 +35,7 @@ func squashes(path []string, was, now string) bool {
 
 // squashed explains refusals to root, and rights that it lacks, where the server has shown that it squashes root.
 func squashed(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	if h.squash == "" || !j.root(r.Op) {
 		return verdict.Reason{}, false
 	}
@@ -62,11 +62,11 @@ func (j *Judge) root(o *plan.Op) bool {
 }
 
 // Changed notes that something was changed on the server, so that it is not read-only.
-func (j *Judge) Changed(world int) { j.history(world).changed = true }
+func (j *Judge) Changed(clone int) { j.history(clone).changed = true }
 
 // readOnly explains errors and missing access rights of a read-only server: one that answers ROFS, and on which the run has changed nothing so far.
 func readOnly(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
-	h := j.history(r.World)
+	h := j.history(r.Clone)
 	if code, _ := StatusOf(r.Result); nfs4.Nfsstat4(code) == nfs4.NFS4ERR_ROFS { // NFS3ERR_ROFS has the same number
 		h.refusing = true
 		return verdict.Reason{Code: verdict.ReadOnly}, !h.changed

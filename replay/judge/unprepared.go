@@ -52,7 +52,7 @@ func (j *Judge) unprepared(r *Reply, d *verdict.Reason) string {
 	if o.Origin != plan.Before {
 		return ""
 	}
-	asked := j.history(r.World).ledger.Asked(id)
+	asked := j.history(r.Clone).expected.Asked(id)
 	switch {
 	case at.Field == "size":
 		return longer(o, d, asked.Size)
@@ -120,7 +120,7 @@ func owns(o *plan.Object, field string) bool {
 func (j *Judge) describes(r *Reply, at *verdict.Place) int {
 	o := r.Op
 	if at.Listed {
-		return j.history(r.World).ledger.Named(expected.Name{Dir: objectOf(o, readdir(o)), Name: at.Entry})
+		return j.history(r.Clone).expected.Named(expected.Name{Dir: objectOf(o, readdir(o)), Name: at.Entry})
 	}
 	first, rest, _ := strings.Cut(at.Path, ".")
 	if o.Compound != nil {

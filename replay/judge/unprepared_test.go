@@ -73,7 +73,7 @@ func TestUnprepared(t *testing.T) {
 				Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}
 			op.Args = append(op.Args, plan.Field{N: "new_attributes", Kind: plan.FieldRaw, Bytes: c.set.Append(nil)}, plan.Field{N: "guard", Kind: plan.FieldU32})
 			v.executed(&Reply{Op: op, Result: &nfs3.SETATTR3res{}})
-			if v.history(0).ledger.Asked(1) == (expected.Asked{}) {
+			if v.history(0).expected.Asked(1) == (expected.Asked{}) {
 				t.Fatal("the call was not understood")
 			}
 		}
@@ -90,7 +90,7 @@ func TestDescribes(t *testing.T) {
 	load := &workload.Workload{}
 	load.Tables.Objects = make([]plan.Object, 4)
 	v := New(load, Options{})
-	v.history(0).ledger.Link(expected.Name{Dir: 1, Name: "b"}, 3)
+	v.history(0).expected.Link(expected.Name{Dir: 1, Name: "b"}, 3)
 	handle := func(id int) plan.Field { return plan.Field{Kind: plan.FieldHandle, Ref: id} }
 	name := func(id int) plan.Field { return plan.Field{Kind: plan.FieldName, Ref: id} }
 	bound := []plan.Bind{{Kind: plan.FieldHandle, Ref: 4}}

@@ -39,7 +39,7 @@ func unseen(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) {
 		return verdict.Reason{}, false
 	}
 	o := &j.load.Tables.Objects[id-1]
-	if o.Type != "dir" || o.Origin != plan.Before || !j.history(r.World).ledger.Empty(id) {
+	if o.Type != "dir" || o.Origin != plan.Before || !j.history(r.Clone).expected.Empty(id) {
 		return verdict.Reason{}, false
 	}
 	return verdict.Reason{Code: verdict.Planned, Detail: "the directory was not empty, and the capture does not show what was in it"}, true

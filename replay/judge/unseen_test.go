@@ -51,9 +51,9 @@ func TestUnseen(t *testing.T) {
 		load := &workload.Workload{}
 		load.Tables.Objects = []plan.Object{{ID: 1, Type: "dir", Origin: plan.Before}, c.o, {ID: 3, Type: "file", Parent: 1, Name: "f", Origin: plan.Before}}
 		j := New(load, Options{})
-		j.history(0).ledger.Link(expected.Name{Dir: 1, Name: "d"}, 2)
+		j.history(0).expected.Link(expected.Name{Dir: 1, Name: "d"}, 2)
 		if c.in {
-			j.history(0).ledger.Link(expected.Name{Dir: 2, Name: "x"}, 3)
+			j.history(0).expected.Link(expected.Name{Dir: 2, Name: "x"}, 3)
 		}
 		var v verdict.Judgement
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.SucceedsWrongly})

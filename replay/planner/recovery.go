@@ -193,7 +193,7 @@ func (r *restart) reclaims() {
 	if x := r.ids.sessionOf(); x != nil {
 		r.ids.client = x.client
 	}
-	var at ops.Trail
+	var at ops.FileWalk
 	for i := range r.ops {
 		x := r.ops[i]
 		if x.Result == nil || x.Code != 0 {

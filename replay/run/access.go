@@ -56,7 +56,7 @@ func (e *engine) access4(ctx context.Context, rpc client.RPC, version, name stri
 	return client.NewV4(ctx, rpc, client.V4Options{Minor: minor, Owner: append(bindings.OwnerPrefix(e.opt.Tag), name...)})
 }
 
-// apart finds the handles of NFSv3 for the worlds.
+// apart finds the handles of NFSv3 for the clones.
 func (e *engine) apart(ctx context.Context) error {
 	if e.opt.Access3 == nil || !e.load.Mixed() {
 		return nil
@@ -64,7 +64,7 @@ func (e *engine) apart(ctx context.Context) error {
 	fs, end, err := e.accessBy(ctx, e.opt.Access3, e.guard, "")
 	if err == nil {
 		defer end(context.WithoutCancel(ctx))
-		err = prepare.Apart(ctx, fs, e.load, e.worlds, prepare.Options{Directory: cmp.Or(e.opt.Directory3, e.opt.Directory), Round: e.round, Guard: e.guard, Note: e.record.Note})
+		err = prepare.Apart(ctx, fs, e.load, e.clones, prepare.Options{Directory: cmp.Or(e.opt.Directory3, e.opt.Directory), Round: e.round, Guard: e.guard, Note: e.record.Note})
 	}
 	switch {
 	case err == nil:

@@ -36,7 +36,7 @@ func (e *engine) sendPostponed() time.Duration {
 	now := time.Now()
 	for c := e.later.due(now); c != nil; c = e.later.due(now) {
 		e.step(c.entry, schedule.Again)
-		if why := c.world.Omitted(c.form.Op); why != verdict.None && c.form.Note == verdict.Restarted {
+		if why := c.clone.Omitted(c.form.Op); why != verdict.None && c.form.Note == verdict.Restarted {
 			e.dropped(c, verdict.Omitted, verdict.Reason{Code: why}) // its state is lost
 			continue
 		}
@@ -90,7 +90,7 @@ func (e *engine) admit(n *schedule.Entry) {
 		e.sched.Return(n)
 		return
 	}
-	w := e.worlds[n.World]
+	w := e.clones[n.Clone]
 	l := e.lines.of(n)
 	if l == nil {
 		e.unsent(n, verdict.Explained, verdict.Reason{Code: verdict.NoLocks})
@@ -133,7 +133,7 @@ func (e *engine) capped() bool {
 }
 
 // awaitGrant lets an op wait for the server's call. It reports whether it has to.
-func (e *engine) awaitGrant(n *schedule.Entry, w *bindings.World) bool {
+func (e *engine) awaitGrant(n *schedule.Entry, w *bindings.Clone) bool {
 	if !e.locks.await(n, w, time.Now().Add(e.opt.CallbackWait)) {
 		return false
 	}

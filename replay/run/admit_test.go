@@ -33,7 +33,7 @@ func TestBlockedNotSent(t *testing.T) {
 	load := &workload.Workload{Ops: []*plan.Op{call(1), call(2), child}}
 	load.Tables.Sessions, load.Tables.Objects = make([]plan.Session, 1), make([]plan.Object, 1)
 	e, l := testEngine(t, load)
-	w := e.worlds[0]
+	w := e.clones[0]
 	w.Rehearse() // gives the session one slot
 	w.Objects[1].Handle = nil
 	s := &w.Sessions[1]
@@ -70,7 +70,7 @@ func TestOwnCallDropped(t *testing.T) {
 		e.step(n, v)
 	}
 	noHandle := []plan.CompoundOp{{Op: uint32(nfs4.OP_PUTFH), Args: []plan.Field{{Kind: plan.FieldHandle, Ref: 1}}}}
-	e.sendOwn(like(op, 0, noHandle), e.worlds[0], l, behind)
+	e.sendOwn(like(op, 0, noHandle), e.clones[0], l, behind)
 	if e.count.left != 0 || l.flying != 0 || n.State() != schedule.Over || e.broken != nil {
 		t.Errorf("%d left, %d under way, %s, %v", e.count.left, l.flying, n.State(), e.broken)
 	}

@@ -19,7 +19,7 @@ type call struct {
 	inbox *inbox // where it comes back to
 	hash  bool   // data of the reply are hashed on the way
 	entry *schedule.Entry
-	world *bindings.World
+	clone *bindings.Clone
 	line  *line
 	form  bindings.Form
 
@@ -55,7 +55,7 @@ func (c *call) session() *bindings.Session {
 	if c.form.Session == 0 {
 		return nil
 	}
-	return &c.world.Sessions[c.form.Session]
+	return &c.clone.Sessions[c.form.Session]
 }
 
 // done is the transport's Done: it copies what is needed of the reply.

@@ -30,7 +30,7 @@ type codec struct {
 
 // build encodes a call and prepares it for its reply.
 func (x *codec) build(c *call) error {
-	x.values = bindings.Values{World: c.world, Form: &c.form, Memory: c, Callback: x.callback}
+	x.values = bindings.Values{Clone: c.clone, Form: &c.form, Memory: c, Callback: x.callback}
 	if err := x.encode(c, &x.values); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (x *codec) encode(c *call, values plan.Resolver) error {
 	}
 	c.stream = h.Append(c.stream[:0])
 	c.head = len(c.stream)
-	stream, items, err := c.world.Rewritten(&c.form).AppendArgs(c.stream, c.Items[:0], values)
+	stream, items, err := c.clone.Rewritten(&c.form).AppendArgs(c.stream, c.Items[:0], values)
 	c.stream, c.Items = stream, items
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (f *corrections) confirm(c *call, res xdr.Message) *plan.Op {
 			open.Resok4.Rflags&nfs4.OPEN4_RESULT_CONFIRM == 0 {
 			continue
 		}
-		c.world.States[b.Ref].Unconfirmed = true
+		c.clone.States[b.Ref].Unconfirmed = true
 		s := &f.tables.States[b.Ref-1]
 		if f.confirms[b.Ref] || s.Object == 0 || s.Owner == 0 {
 			continue
@@ -204,7 +204,7 @@ func opened(c *call, r *nfs4.CompoundRes, i int) []byte {
 		}
 	}
 	if id := workload.ObjectAt(c.form.Op, i); id > 0 {
-		return c.world.Objects[id].Handle
+		return c.clone.Objects[id].Handle
 	}
 	return nil
 }

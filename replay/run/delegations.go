@@ -9,7 +9,7 @@ import (
 
 // delegations hold recalls until their delegations may be returned.
 type delegations struct {
-	worlds  []*bindings.World
+	clones  []*bindings.Clone
 	returns map[int]int64 // delegations that the plan returns, as far as it was read, and when
 	paced   bool          // a replay with the captured times
 	reached int64         // captured time of the latest reply to an op that was sent
@@ -18,10 +18,10 @@ type delegations struct {
 	held    []heldRecall
 }
 
-// find returns the state that is recalled, and its world; 0 if nobody knows it.
-func (d *delegations) find(r *callback.Recall) (w *bindings.World, ref int) {
-	w = d.worlds[0]
-	for _, x := range d.worlds {
+// find returns the state that is recalled, and its clone; 0 if nobody knows it.
+func (d *delegations) find(r *callback.Recall) (w *bindings.Clone, ref int) {
+	w = d.clones[0]
+	for _, x := range d.clones {
 		if i := x.Find(&r.Stateid); i != 0 {
 			w, ref = x, i
 		}
@@ -63,7 +63,7 @@ func (d *delegations) hold(r *callback.Recall) bool {
 
 // early reports whether a recall is not answered yet: the delegation is unknown, or the plan returns it; in a replay with the captured times,
 // it does so before calls that were sent have ended in the capture.
-func (d *delegations) early(w *bindings.World, ref int) bool {
+func (d *delegations) early(w *bindings.Clone, ref int) bool {
 	if !d.busy() {
 		return false
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// dialAll makes the connections of a world.
-func (e *engine) dialAll(ctx context.Context, w *bindings.World) error {
+// dialAll makes the connections of a clone.
+func (e *engine) dialAll(ctx context.Context, w *bindings.Clone) error {
 	used := e.load.Used()
 	captured := map[int]*line{}
 	e.lines.captured = append(e.lines.captured, captured)
@@ -78,7 +78,7 @@ func (e *engine) anyConnection() *plan.Connection {
 }
 
 // dial makes a connection that is behind the guard.
-func (e *engine) dial(ctx context.Context, w *bindings.World, c *plan.Connection) (*line, error) {
+func (e *engine) dial(ctx context.Context, w *bindings.Clone, c *plan.Connection) (*line, error) {
 	req, err := e.opt.Dial(ctx, w.Number, c)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (e *engine) dropped(c *call, v verdict.Verdict, why verdict.Reason) {
 // unsent ends an op that was not sent.
 func (e *engine) unsent(n *schedule.Entry, v verdict.Verdict, why verdict.Reason) {
 	e.step(n, schedule.GiveUp)
-	e.judge.Unsent(n.World, n.Op, v)
+	e.judge.Unsent(n.Clone, n.Op, v)
 	e.outcome(n, nil, verdict.Of(v, why), 0)
 	e.release(n)
 }
@@ -41,7 +41,7 @@ func (e *engine) endOwn(c *call, res xdr.Message, err error) {
 	} else if code, symbol := judge.StatusOf(res); code != 0 {
 		e.record.Note("a call of our own (%s) failed: %s", name, judge.StatusName(code, symbol))
 	} else if c.behind != nil && workload.Has(c.form.Op, nfs4.OP_LOCKU) {
-		e.judge.Unlocked(c.world.Number, c.behind.form.Op)
+		e.judge.Unlocked(c.clone.Number, c.behind.form.Op)
 	}
 	e.step(c.entry, schedule.Finish)
 	e.passOn(c)
@@ -83,7 +83,7 @@ func (e *engine) settle(c *call, j verdict.Judgement, inline uint64) {
 // outcome records the outcome of an op, with the number of bytes of its data. c is nil if it was not sent.
 func (e *engine) outcome(n *schedule.Entry, c *call, j verdict.Judgement, data uint64) {
 	o := &e.last
-	*o = report.Outcome{Clone: n.World, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons, Bytes: data}
+	*o = report.Outcome{Clone: n.Clone, Op: n.Op, Verdict: j.Verdict, Reasons: j.Reasons, Bytes: data}
 	if c != nil {
 		o.XID, o.Status, o.Due, o.Again = c.XID, c.status, c.due, c.tries > 1
 		o.Queued, o.Sent, o.Replied = c.Times.Queued, c.Times.Sent, c.Times.Replied
@@ -123,9 +123,9 @@ func (e *engine) release(n *schedule.Entry) {
 
 // learn stores the values that a reply provides.
 func (e *engine) learn(c *call, res xdr.Message) {
-	c.world.Learn(c.form.Op, res)
-	for _, id := range c.world.TakeOpened() {
-		s := &c.world.Sessions[id]
+	c.clone.Learn(c.form.Op, res)
+	for _, id := range c.clone.TakeOpened() {
+		s := &c.clone.Sessions[id]
 		e.slots.opened(s)
 		e.provision.made[s] = c.line
 	}

@@ -23,7 +23,7 @@ type engine struct {
 	load  *workload.Workload
 	ctx   context.Context
 
-	worlds []*bindings.World
+	clones []*bindings.Clone
 	sched  *schedule.Schedule
 	guard  *guard.Guard // of all connections
 	judge  *judge.Judge
@@ -43,7 +43,7 @@ type engine struct {
 	corrections corrections
 	delegations delegations
 	provision   provision
-	completed   map[[2]int]bool // clients, by world, that have sent a RECLAIM_COMPLETE which the plan does not have
+	completed   map[[2]int]bool // clients, by clone, that have sent a RECLAIM_COMPLETE which the plan does not have
 	restarts    restarts
 	roots       roots
 	resumed     resumed
@@ -101,10 +101,10 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 		c = &call{inbox: &e.inbox, hash: e.opt.Verify == judge.All && e.load.Tables.Header.Payload == plan.Captured}
 	}
 	c.entry, c.line = n, l
-	c.world = e.worlds[n.World]
+	c.clone = e.clones[n.Clone]
 	c.form = bindings.Form{Op: n.Op, Slot: -1}
 	if len(e.resumed.notes) > 0 && n.Op.ID > 0 {
-		p := Position{n.Op.ID, n.World}
+		p := Position{n.Op.ID, n.Clone}
 		if was, ok := e.resumed.notes[p]; ok {
 			c.form.Note, c.form.Newest = verdict.Code(was.Code), was.Newest
 			delete(e.resumed.notes, p)
@@ -118,7 +118,7 @@ func (e *engine) get(n *schedule.Entry, l *line) *call {
 func (e *engine) put(c *call) {
 	e.later.graceOver(c)
 	c.release()
-	c.entry, c.world, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
+	c.entry, c.clone, c.behind, c.form, c.verdict = nil, nil, nil, bindings.Form{Slot: -1}, judge.Reply{}
 	c.own, c.follows, c.relaid, c.tries, c.putOff, c.status, c.lives = false, false, false, 0, time.Time{}, "", lives{}
 	c.itemLengths = c.itemLengths[:0]
 	e.free = append(e.free, c)

@@ -237,12 +237,12 @@ func (e *engine) take(x item) {
 // roomy reports whether the window has room for another op.
 func (e *engine) roomy() bool {
 	n := e.sched.Len()
-	return n == 0 || n < max(e.opt.Window/len(e.worlds), min(leastWindow, e.opt.Window)) && e.sched.Text() < e.opt.WindowText
+	return n == 0 || n < max(e.opt.Window/len(e.clones), min(leastWindow, e.opt.Window)) && e.sched.Text() < e.opt.WindowText
 }
 
 // plan adds an op to the schedule.
 func (e *engine) plan(x item) error {
-	e.count.left += len(e.worlds)
+	e.count.left += len(e.clones)
 	f := &e.feed
 	f.places.put(item{op: x.op, place: x.place})
 	var over func(int) bool
@@ -264,5 +264,5 @@ func (e *engine) planned() int {
 	if !e.feed.eof {
 		n = max(n, e.load.Planned())
 	}
-	return n * len(e.worlds)
+	return n * len(e.clones)
 }

@@ -34,7 +34,7 @@ func (e *engine) issue(c *call) {
 	}
 	e.locks.issued(c)
 	e.delegations.reached = max(e.delegations.reached, c.form.Op.Time+c.form.Op.Latency)
-	e.judge.Issued(c.world.Number, c.form.Op)
+	e.judge.Issued(c.clone.Number, c.form.Op)
 	c.tries++
 	e.count.flying++
 	e.count.sent++
@@ -50,13 +50,13 @@ func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 	switch {
 	case !errors.As(err, &u):
 		return verdict.NotSent, why
-	case c.world.Absent(c.form.Op, u):
+	case c.clone.Absent(c.form.Op, u):
 		return verdict.Omitted, why
 	case e.judge.CutBefore(c.form.Op):
 		why.Code = verdict.Cut
 		return verdict.Explained, why
 	}
-	if root, ok := e.roots.follows(c.world.Number, err); ok {
+	if root, ok := e.roots.follows(c.clone.Number, err); ok {
 		why = root
 	}
 	return verdict.NotSent, why

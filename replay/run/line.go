@@ -24,18 +24,18 @@ func (l *line) room() bool { return l.limit == 0 || l.flying < l.limit }
 // lines are the connections of a run.
 type lines struct {
 	all      []*line
-	captured []map[int]*line // by world, by captured connection
-	round    [][]*line       // by world, for round robin; nil: as captured
+	captured []map[int]*line // by clone, by captured connection
+	round    [][]*line       // by clone, for round robin; nil: as captured
 	turn     int
 }
 
 // of is the connection that a call goes out on.
 func (l *lines) of(n *schedule.Entry) *line {
-	if r := l.round[n.World]; r != nil && !isLock(n.Op) {
+	if r := l.round[n.Clone]; r != nil && !isLock(n.Op) {
 		l.turn++
 		return r[l.turn%len(r)]
 	}
-	return l.captured[n.World][n.Op.Connection]
+	return l.captured[n.Clone][n.Op.Connection]
 }
 
 // pool keeps data buffers of a connection; their sizes are powers of two.

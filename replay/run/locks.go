@@ -174,12 +174,12 @@ type lockCall struct {
 
 // lockOf reads an op as it would go out now; ok is false if it is not about a lock, or a value is
 // missing.
-func lockOf(o *plan.Op, w *bindings.World) (l lockCall, ok bool) {
+func lockOf(o *plan.Op, w *bindings.Clone) (l lockCall, ok bool) {
 	p := workload.Codec(o)
 	if !isLock(o) || p == nil {
 		return l, false
 	}
-	values := bindings.Values{World: w, Form: &bindings.Form{Op: o, Slot: -1}}
+	values := bindings.Values{Clone: w, Form: &bindings.Form{Op: o, Slot: -1}}
 	b, _, err := o.AppendArgs(nil, nil, &values)
 	if err != nil {
 		return l, false
@@ -209,12 +209,12 @@ func lockOf(o *plan.Op, w *bindings.World) (l lockCall, ok bool) {
 
 // heldKey names what an owner may have of a file.
 type heldKey struct {
-	world         *bindings.World
+	clone         *bindings.Clone
 	owner, object int
 }
 
-func heldOf(w *bindings.World, o *plan.Op) (k heldKey) {
-	k.world = w
+func heldOf(w *bindings.Clone, o *plan.Op) (k heldKey) {
+	k.clone = w
 	for i := range o.Args {
 		switch f := &o.Args[i]; f.Kind {
 		case plan.FieldLockOwner:
@@ -293,7 +293,7 @@ type awaited struct {
 
 // issued notes that a lock is asked for: the server may call before its reply is here.
 func (ls *locks) issued(c *call) {
-	if l, ok := lockOf(c.form.Op, c.world); ok && l.lock && l.block {
+	if l, ok := lockOf(c.form.Op, c.clone); ok && l.lock && l.block {
 		ls.grants.set(l.key, waits)
 	}
 }
@@ -302,13 +302,13 @@ func (ls *locks) issued(c *call) {
 func (ls *locks) done(c *call, res xdr.Message) {
 	o := c.form.Op
 	delete(ls.asked, c.entry)
-	l, ok := lockOf(o, c.world)
+	l, ok := lockOf(o, c.clone)
 	st, is := res.(xdr.Status)
 	if !ok || !is {
 		return
 	}
 	code, _ := st.StatusCode()
-	k := heldOf(c.world, o)
+	k := heldOf(c.clone, o)
 	if ls.held == nil {
 		ls.held = map[heldKey]*heldLock{}
 	}
@@ -347,7 +347,7 @@ func (ls *locks) surplus(c *call, res xdr.Message) *plan.Op {
 	if !isLock(o) || o.Granted || x == nil || x.RPC != "" || x.Status == uint32(nlm.NLM4_GRANTED) || x.Status == uint32(nlm.NLM4_BLOCKED) {
 		return nil
 	}
-	l, ok := lockOf(o, c.world)
+	l, ok := lockOf(o, c.clone)
 	st, is := res.(xdr.Status)
 	if !ok || !is || !l.lock {
 		return nil
@@ -356,7 +356,7 @@ func (ls *locks) surplus(c *call, res xdr.Message) *plan.Op {
 		return nil
 	}
 	r := heldRange{offset: l.key.offset, length: l.key.length}
-	h := ls.held[heldOf(c.world, o)]
+	h := ls.held[heldOf(c.clone, o)]
 	if h == nil || h.more || slices.ContainsFunc(h.ranges, func(other heldRange) bool {
 		return (other.offset != r.offset || other.length != r.length) && other.offset <= r.last() && r.offset <= other.last()
 	}) {
@@ -373,7 +373,7 @@ func (ls *locks) surplus(c *call, res xdr.Message) *plan.Op {
 }
 
 // await lets an op wait for the server's call until a time. It reports whether it has to.
-func (ls *locks) await(n *schedule.Entry, w *bindings.World, until time.Time) bool {
+func (ls *locks) await(n *schedule.Entry, w *bindings.Clone, until time.Time) bool {
 	if !n.Op.Granted || ls.asked[n] {
 		return false
 	}
@@ -390,7 +390,7 @@ func (ls *locks) await(n *schedule.Entry, w *bindings.World, until time.Time) bo
 }
 
 // uncalled reports that an op goes although the server has not called.
-func (ls *locks) uncalled(n *schedule.Entry, w *bindings.World) bool {
+func (ls *locks) uncalled(n *schedule.Entry, w *bindings.Clone) bool {
 	if !n.Op.Granted {
 		return false
 	}
@@ -444,8 +444,8 @@ func (ls *locks) unlock(ctx context.Context, k heldKey, h *heldLock) error {
 
 // alock is a range as it goes on the wire.
 func alock(k heldKey, r *heldRange) nlm.Nlm4Lock {
-	o := k.world.LockOwner(k.owner)
-	return nlm.Nlm4Lock{CallerName: o.Host, Fh: *k.world.HandleFor(nil, k.object), Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
+	o := k.clone.LockOwner(k.owner)
+	return nlm.Nlm4Lock{CallerName: o.Host, Fh: *k.clone.HandleFor(nil, k.object), Oh: o.Name, Svid: o.Svid, LOffset: r.offset, LLen: r.length}
 }
 
 func grantKey(k heldKey, r *heldRange) lockKey {
@@ -462,7 +462,7 @@ type lockManager struct {
 
 // call makes a call on the connection of a lock, and returns its status.
 func (m *lockManager) call(ctx context.Context, k heldKey, h *heldLock, procedure uint32, args xdr.Message) (nlm.Nlm4Stats, error) {
-	l := m.lines.captured[k.world.Number][h.connection]
+	l := m.lines.captured[k.clone.Number][h.connection]
 	if l == nil {
 		return 0, fmt.Errorf("connection %d is not there", h.connection)
 	}

@@ -26,11 +26,11 @@ const completeAfter = 3
 // or not (RFC 8881, section 18.51.3). The plan has such a call, unless the capture lacks it.
 func (e *engine) complete(c *call) {
 	of, minor := c.lives.client, c.form.Op.Compound.Minor
-	k := [2]int{c.world.Number, of}
-	if of == 0 || minor == 0 || c.world.Clients[of].Complete || e.completed[k] {
+	k := [2]int{c.clone.Number, of}
+	if of == 0 || minor == 0 || c.clone.Clients[of].Complete || e.completed[k] {
 		return
 	}
-	session := c.world.SessionFor(of)
+	session := c.clone.SessionFor(of)
 	if session == 0 {
 		return
 	}
@@ -40,12 +40,12 @@ func (e *engine) complete(c *call) {
 	e.completed[k] = true
 	e.record.Note("the capture does not show that client %d had nothing to reclaim (RECLAIM_COMPLETE): the run has said so", of)
 	ops := []plan.CompoundOp{sequence(session), {Op: uint32(nfs4.OP_RECLAIM_COMPLETE), Args: []plan.Field{u32("rca_one_fs", 0)}}}
-	e.sendOwn(like(c.form.Op, minor, ops), c.world, c.line, nil)
+	e.sendOwn(like(c.form.Op, minor, ops), c.clone, c.line, nil)
 }
 
 // leftovers ends a session that the captured server had forgotten and this one has not, before
 // its client id is destroyed. It reports whether there is one; the op then follows.
-func (e *engine) leftovers(n *schedule.Entry, w *bindings.World, l *line) bool {
+func (e *engine) leftovers(n *schedule.Entry, w *bindings.Clone, l *line) bool {
 	if n.Op.Compound == nil {
 		return false
 	}
@@ -100,7 +100,7 @@ func (e *engine) giveBack(r *callback.Recall) {
 		return
 	}
 	o := like(example, minor, ops)
-	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, World: w.Number}), nil)
+	e.sendOwn(o, w, e.lines.of(&schedule.Entry{Op: o, Clone: w.Number}), nil)
 }
 
 // answerQuestions tells servers what the client has of files with delegations.
@@ -131,7 +131,7 @@ func (e *engine) busy() bool {
 
 // sendOwn sends a call that is not in the plan. A call of the plan may depend on it, and ends
 // with it or follows it.
-func (e *engine) sendOwn(o *plan.Op, w *bindings.World, l *line, behind *call) {
+func (e *engine) sendOwn(o *plan.Op, w *bindings.Clone, l *line, behind *call) {
 	c := e.get(e.sched.Extra(o, w.Number), l)
 	c.own, c.behind, c.due = true, behind, time.Now()
 	e.count.extra++
@@ -140,7 +140,7 @@ func (e *engine) sendOwn(o *plan.Op, w *bindings.World, l *line, behind *call) {
 
 // callOwn makes one call that is not in the plan, for a client, and waits for the reply. Without a line it takes the
 // connection of an example.
-func (e *engine) callOwn(ctx context.Context, l *line, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
+func (e *engine) callOwn(ctx context.Context, l *line, w *bindings.Clone, of int, ops []plan.CompoundOp, binds ...plan.Bind) error {
 	example := e.load.Example(of)
 	if example == nil {
 		return errors.New("no call of the plan is of NFSv4")

@@ -41,7 +41,7 @@ func TestSlots(t *testing.T) {
 	w.Rehearse() // gives the session one slot
 	s := &slots{blocked: map[*bindings.Session][]*call{}}
 	x := &w.Sessions[1]
-	a, b := &call{world: w}, &call{world: w}
+	a, b := &call{clone: w}, &call{clone: w}
 	a.form.Session, a.form.Slot = 1, x.Take(0)
 	a.lives.session = x.Lives
 	b.form.Session, b.form.Slot = 1, x.Take(0)
@@ -62,7 +62,7 @@ func TestSlots(t *testing.T) {
 func TestHeldRecalls(t *testing.T) {
 	load := &workload.Workload{}
 	busy := true
-	d := delegations{worlds: bindings.New(load, 1, ""), returns: map[int]int64{}, busy: func() bool { return busy }, rouse: func() {}}
+	d := delegations{clones: bindings.New(load, 1, ""), returns: map[int]int64{}, busy: func() bool { return busy }, rouse: func() {}}
 	given := 0
 	give := func(*callback.Recall) { given++ }
 	if !d.hold(&callback.Recall{}) {

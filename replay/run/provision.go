@@ -17,10 +17,10 @@ import (
 // provision gives clients the state that no call of the plan creates, for as long as the run lasts.
 type provision struct {
 	load   *workload.Workload
-	worlds []*bindings.World
+	clones []*bindings.Clone
 	note   func(format string, args ...any)
 	// call makes one call for a client, and waits for the reply; without a line over the connection of an example.
-	call   func(ctx context.Context, l *line, w *bindings.World, of int, ops []plan.CompoundOp, binds ...plan.Bind) error
+	call   func(ctx context.Context, l *line, w *bindings.Clone, of int, ops []plan.CompoundOp, binds ...plan.Bind) error
 	result xdr.Message                 // of the latest call, until the next one
 	ours   []ownSession                // that the plan does not end
 	made   map[*bindings.Session]*line // connections over which sessions were created; the sessions are bound to them
@@ -28,7 +28,7 @@ type provision struct {
 
 // establish creates what the captured clients had before the capture began: client ids,
 // sessions, open files, locks. It runs before the engine's loop.
-func (p *provision) establish(ctx context.Context, w *bindings.World) error {
+func (p *provision) establish(ctx context.Context, w *bindings.Clone) error {
 	t := &p.load.Tables
 	for i := range t.Clients {
 		if t.Clients[i].DefinedBy != 0 || !p.load.UsesClient(i+1) {
@@ -71,7 +71,7 @@ func (p *provision) establish(ctx context.Context, w *bindings.World) error {
 }
 
 // client creates a client.
-func (p *provision) client(ctx context.Context, w *bindings.World, id int) error {
+func (p *provision) client(ctx context.Context, w *bindings.Clone, id int) error {
 	if p.load.Tables.Clients[id-1].Minor > 0 {
 		return p.call(ctx, nil, w, id, []plan.CompoundOp{{Op: uint32(nfs4.OP_EXCHANGE_ID), Args: []plan.Field{
 			{N: "co_verifier", Kind: plan.FieldVerifier, Ref: id}, {N: "co_ownerid", Kind: plan.FieldOwnerID, Ref: id},
@@ -91,7 +91,7 @@ func (p *provision) client(ctx context.Context, w *bindings.World, id int) error
 }
 
 // createSession makes a session like the captured one.
-func (p *provision) createSession(ctx context.Context, w *bindings.World, id int) error {
+func (p *provision) createSession(ctx context.Context, w *bindings.Clone, id int) error {
 	s := &p.load.Tables.Sessions[id-1]
 	or := func(v, def uint32) uint32 {
 		if v == 0 {
@@ -116,7 +116,7 @@ func (p *provision) createSession(ctx context.Context, w *bindings.World, id int
 }
 
 // session creates a session from before the capture.
-func (p *provision) session(ctx context.Context, w *bindings.World, id int) error {
+func (p *provision) session(ctx context.Context, w *bindings.Clone, id int) error {
 	s := &p.load.Tables.Sessions[id-1]
 	if err := p.createSession(ctx, w, id); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (p *provision) session(ctx context.Context, w *bindings.World, id int) erro
 
 // ownSession is a session that the plan does not end.
 type ownSession struct {
-	w  *bindings.World
+	w  *bindings.Clone
 	id int
 }
 
@@ -148,7 +148,7 @@ func fatal(err error) bool {
 }
 
 // open opens a file that was open before the capture.
-func (p *provision) open(ctx context.Context, w *bindings.World, id int) error {
+func (p *provision) open(ctx context.Context, w *bindings.Clone, id int) error {
 	s := &p.load.Tables.States[id-1]
 	if s.Object == 0 || w.Objects[s.Object].Handle == nil {
 		return errImpossible("its file is not known")
@@ -209,7 +209,7 @@ func (p *provision) open(ctx context.Context, w *bindings.World, id int) error {
 
 // lock takes a lock that conflicts with nobody, only to get its state id: the range of
 // the captured lock is not known.
-func (p *provision) lock(ctx context.Context, w *bindings.World, id int) error {
+func (p *provision) lock(ctx context.Context, w *bindings.Clone, id int) error {
 	s := &p.load.Tables.States[id-1]
 	open := 0
 	for i := range p.load.Tables.States {
@@ -255,7 +255,7 @@ func (p *provision) abolish(ctx context.Context) {
 // read-back, waits until the server revokes the delegations, which takes as long as a lease.
 func (p *provision) returnAll(ctx context.Context) {
 	kept, why := 0, error(nil)
-	for _, w := range p.worlds {
+	for _, w := range p.clones {
 		for i := range p.load.Tables.States {
 			t, ref := &p.load.Tables.States[i], i+1
 			s := &w.States[ref]
@@ -287,7 +287,7 @@ func (p *provision) returnAll(ctx context.Context) {
 
 // sessionAgain makes a session for a client that has none any more and still exists, since the plan does not destroy it; 0 if there is
 // no such client. It is destroyed with the client.
-func (p *provision) sessionAgain(ctx context.Context, w *bindings.World, client int) int {
+func (p *provision) sessionAgain(ctx context.Context, w *bindings.Clone, client int) int {
 	i := slices.IndexFunc(p.load.Tables.Sessions, func(s plan.Session) bool { return s.Client == client })
 	if i < 0 || p.createSession(ctx, w, i+1) != nil {
 		return 0

@@ -14,7 +14,7 @@ func TestStateThatCannotBeHad(t *testing.T) {
 	load := &workload.Workload{}
 	load.Tables.States = []plan.State{{Kind: plan.OpenState}}
 	e, _ := testEngine(t, load)
-	w := e.worlds[0]
+	w := e.clones[0]
 	if err := e.provision.establish(t.Context(), w); err != nil || !w.States[1].Refused {
 		t.Errorf("%v, refused %v", err, w.States[1].Refused)
 	}
@@ -31,7 +31,7 @@ func TestStateBeforeItsSession(t *testing.T) {
 	load.Tables.Clients = []plan.Client{{Minor: 1, DefinedBy: 1}}
 	load.Tables.States = []plan.State{{Kind: plan.OpenState, Object: 2, Client: 1}}
 	e, _ := testEngine(t, load)
-	w := e.worlds[0]
+	w := e.clones[0]
 	w.Objects[1].Handle, w.Objects[2].Handle, w.Clients[1].Bound = []byte("dir"), []byte("file"), true
 	err := e.provision.open(t.Context(), w, 1)
 	var impossible errImpossible

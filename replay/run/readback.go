@@ -13,9 +13,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// placed tells the ledger the names that exist before the replay. links says that objects also
+// placed tells the expected state the names that exist before the replay. links says that objects also
 // have their other names.
-func (e *engine) placed(w *bindings.World, links bool) {
+func (e *engine) placed(w *bindings.Clone, links bool) {
 	// In a directory that was empty there is nothing else.
 	whole := links && e.opt.Prepare && e.opt.Write && !e.opt.Reuse
 	t := &e.load.Tables
@@ -26,7 +26,7 @@ func (e *engine) placed(w *bindings.World, links bool) {
 			break
 		}
 	}
-	l := e.judge.Ledger(w.Number)
+	l := e.judge.Expected(w.Number)
 	for i := range t.Objects {
 		o := &t.Objects[i]
 		if whole && o.Type == "dir" && w.Objects[i+1].Handle != nil && (o.Base || o.Origin == plan.Before && e.load.Below(i+1)) {
@@ -58,7 +58,7 @@ func (e *engine) readBack(ctx context.Context, r *report.Report) {
 		g := guard.New(guard.Options{Owner: bindings.OwnerPrefix(e.opt.Tag)})
 		fs, end, err := e.access(ctx, g, "read-back")
 		if err == nil {
-			r.ReadBack, err = readback.Run(ctx, fs, e.load, e.worlds, e.judge.Ledger, readback.Options{Findings: e.opt.Mismatches})
+			r.ReadBack, err = readback.Run(ctx, fs, e.load, e.clones, e.judge.Expected, readback.Options{Findings: e.opt.Mismatches})
 			done, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 			end(done)
 			cancel()
@@ -67,12 +67,12 @@ func (e *engine) readBack(ctx context.Context, r *report.Report) {
 			r.ReadBack = &report.ReadBack{Ended: err.Error()}
 		}
 	}
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		end, unreadable := uint64(0), uint64(0)
 		if b := r.ReadBack; b != nil {
 			end, unreadable = b.New[w.Number], b.Unreadable[w.Number]
 		}
-		a := e.judge.Ledger(w.Number).Account(end, unreadable)
+		a := e.judge.Expected(w.Number).Account(end, unreadable)
 		add(&r.Written, &a)
 	}
 }

@@ -66,7 +66,7 @@ func (e *engine) lost(c *call) {
 		e.endOwn(c, nil, c.Err)
 		return
 	}
-	e.judge.Lost(c.world.Number, c.form.Op)
+	e.judge.Lost(c.clone.Number, c.form.Op)
 	j := verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: c.Err.Error()})
 	if x := c.form.Op.Expect; x == nil || x.RPC != "" && errors.Is(c.Err, transport.ErrDisconnected) {
 		j = verdict.Of(verdict.Equivalent, verdict.Reason{Code: verdict.NoReplyEither})
@@ -88,7 +88,7 @@ func (e *engine) reply(c *call) {
 			e.endOwn(c, nil, err)
 			return
 		}
-		e.judge.Lost(c.world.Number, c.form.Op)
+		e.judge.Lost(c.clone.Number, c.form.Op)
 		e.step(c.entry, schedule.Judge)
 		e.settle(c, verdict.Of(verdict.Different, verdict.Reason{Code: verdict.BadReply, Detail: err.Error()}), 0)
 		e.end(c)
@@ -107,7 +107,7 @@ func (e *engine) reply(c *call) {
 		return
 	}
 	if unserved(rpc) {
-		c.world.Unserved(c.form.Op)
+		c.clone.Unserved(c.form.Op)
 	}
 	if res != nil {
 		e.learn(c, res)
@@ -132,7 +132,7 @@ func (e *engine) reply(c *call) {
 	}
 	switch {
 	case more != nil:
-		e.sendOwn(more, c.world, c.line, c) // it ends with that call
+		e.sendOwn(more, c.clone, c.line, c) // it ends with that call
 	case e.probe.wanted(c, res):
 		e.awaitProbe(c)
 	default:
@@ -148,10 +148,10 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 			c.status = xdr.EnumString(st.StatusCode())
 		}
 	}
-	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.world.Unended(c.lives.client)
-	c.verdict = judge.Reply{Op: c.form.Op, World: c.world.Number, RPC: rpc, Args: e.codec.sentArgs(c), Result: res, Data: c,
+	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.clone.Unended(c.lives.client)
+	c.verdict = judge.Reply{Op: c.form.Op, Clone: c.clone.Number, RPC: rpc, Args: e.codec.sentArgs(c), Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Again: c.tries > 1, Newest: c.form.Newest,
-		Unended: unended, Completed: e.completed[[2]int{c.world.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.clone.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
@@ -176,7 +176,7 @@ func (e *engine) postpone(c *call, rpc string, res xdr.Message) bool {
 		return false
 	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
-		c.world.LearnStates(o, r) // what came before the failure counts
+		c.clone.LearnStates(o, r) // what came before the failure counts
 	}
 	e.count.retried++
 	c.release()
@@ -236,11 +236,11 @@ const maxPutOff = 3
 func (e *engine) adapt(c *call, rpc string, res xdr.Message) bool {
 	o := c.form.Op
 	code, _ := judge.StatusOf(res)
-	if rpc != "" || code == 0 || c.own || e.stopping != "" || o.Expect != nil && o.Expect.Status == code || !c.world.Adapt(&c.form, res) {
+	if rpc != "" || code == 0 || c.own || e.stopping != "" || o.Expect != nil && o.Expect.Status == code || !c.clone.Adapt(&c.form, res) {
 		return false
 	}
 	if r, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil {
-		c.world.LearnStates(o, r) // what came before the failure counts
+		c.clone.LearnStates(o, r) // what came before the failure counts
 	}
 	c.release()
 	e.step(c.entry, schedule.Postpone)

@@ -22,14 +22,14 @@ func TestOldStateID(t *testing.T) {
 		Binds: []plan.Bind{{Kind: plan.FieldState, Ref: 1, State: plan.OpenState}}}
 	load.Ops = []*plan.Op{op}
 	e, l := testEngine(t, load)
-	w := e.worlds[0]
+	w := e.clones[0]
 	w.Learn(op, &nfs4.CompoundRes{Operations: nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(nfs4.OP_OPEN),
 		Body: &nfs4.OPEN4res{Resok4: nfs4.OPEN4resok{Stateid: nfs4.Stateid4{Seqid: 5, Other: [12]byte{1}}}}}}}})
 	c := e.get(e.sched.Take(), l)
 	c.tries = 1
 	seqid := func() uint32 {
 		t.Helper()
-		b, err := (&bindings.Values{World: w, Form: &c.form}).Append(nil, op, &op.Compound.Ops[0].Args[0])
+		b, err := (&bindings.Values{Clone: w, Form: &c.form}).Append(nil, op, &op.Compound.Ops[0].Args[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ type lives struct {
 type restarts struct {
 	list   []report.Recovery
 	more   int
-	failed map[[2]int]int // attempts in a row that failed, by world and client
+	failed map[[2]int]int // attempts in a row that failed, by clone and client
 }
 
 const (
@@ -70,7 +70,7 @@ func forgotten(code uint32) bool {
 func (c *call) remember(client int) {
 	c.lives = lives{client: client}
 	if c.lives.client > 0 {
-		c.lives.life = c.world.Clients[c.lives.client].Lives
+		c.lives.life = c.clone.Clients[c.lives.client].Lives
 	}
 	if s := c.session(); s != nil {
 		c.lives.session = s.Lives
@@ -111,10 +111,10 @@ func (e *engine) renewed(c *call, rpc string, res xdr.Message) bool {
 	if o.Expect != nil && o.Expect.Status == code {
 		return false
 	}
-	earlier := c.lives.life != c.world.Clients[c.lives.client].Lives
+	earlier := c.lives.life != c.clone.Clients[c.lives.client].Lives
 	switch {
 	case earlier && (forgotten(code) || nfs4.Nfsstat4(code) == nfs4.NFS4ERR_BAD_STATEID):
-	case !forgotten(code) || !e.recover(c.world, c.lives.client, symbol):
+	case !forgotten(code) || !e.recover(c.clone, c.lives.client, symbol):
 		return false
 	}
 	e.count.retried++
@@ -133,7 +133,7 @@ func (e *engine) reconnected(c *call, res xdr.Message) {
 		return
 	}
 	lost := uint64(0)
-	for _, l := range e.lines.captured[c.world.Number] {
+	for _, l := range e.lines.captured[c.clone.Number] {
 		if l == nil {
 			continue // it could not be made
 		}
@@ -143,12 +143,12 @@ func (e *engine) reconnected(c *call, res xdr.Message) {
 		}
 	}
 	if lost > 0 {
-		e.uncommitted(c.world)
+		e.uncommitted(c.clone)
 	}
 }
 
 // uncommitted reports which written data a restart may have lost.
-func (e *engine) uncommitted(w *bindings.World) {
+func (e *engine) uncommitted(w *bindings.Clone) {
 	if n := e.judge.Restarted(w.Number); n > 0 {
 		e.record.Note("a connection was lost, or the server has restarted: what it held of %d files without a COMMIT may be lost, and is not compared", n)
 	}
@@ -156,7 +156,7 @@ func (e *engine) uncommitted(w *bindings.World) {
 
 // recover creates a client again and reclaims what it held. It reports whether the client can be
 // used again.
-func (e *engine) recover(w *bindings.World, id int, why string) bool {
+func (e *engine) recover(w *bindings.Clone, id int, why string) bool {
 	s := &e.restarts
 	k := [2]int{w.Number, id}
 	if s.failed[k] >= maxFailed || w.Clients[id].Lives >= maxAnew {
@@ -199,7 +199,7 @@ type recovery struct {
 	report.Recovery
 	completed map[[2]int]bool // clients that have sent a RECLAIM_COMPLETE which the plan does not have
 	ctx       context.Context
-	w         *bindings.World
+	w         *bindings.Clone
 	of        int // the client
 	minor     uint32
 	in        int // a session of the client; 0 with NFSv4.0

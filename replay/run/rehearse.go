@@ -59,8 +59,8 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 			h.done[by] = false
 		}
 	}
-	h.c.world = w
-	h.values.Values = bindings.Values{World: w, Form: &h.c.form, Callback: h.codec.callback}
+	h.c.clone = w
+	h.values.Values = bindings.Values{Clone: w, Form: &h.c.form, Callback: h.codec.callback}
 	w.RehearseStart(h.there)
 	return h
 }
@@ -74,7 +74,7 @@ func (h *rehearsal) there(id int) bool {
 		case o.Origin == plan.Created:
 			return h.done[o.CreatedBy]
 		case o.Origin == plan.Above:
-			return h.c.world.Objects[id].Handle != nil
+			return h.c.clone.Objects[id].Handle != nil
 		case o.Origin == plan.Stale || !h.prepared:
 			return false
 		default:
@@ -89,7 +89,7 @@ func (h *rehearsal) op(o *plan.Op) error {
 	if o.Modifies && !h.opt.Write {
 		return &guard.Refused{Reason: guard.ReadOnly}
 	}
-	if why := h.c.world.Omitted(o); why != verdict.None {
+	if why := h.c.clone.Omitted(o); why != verdict.None {
 		return errors.New(report.Sentence(&verdict.Reason{Code: why}))
 	}
 	h.c.form = bindings.Form{Op: o}
@@ -106,7 +106,7 @@ func (h *rehearsal) op(o *plan.Op) error {
 
 // delegated reports whether an op has nothing to do unless the server gives a delegation.
 func (h *rehearsal) delegated(o *plan.Op) bool {
-	w := h.c.world
+	w := h.c.clone
 	for i := 0; o.Compound != nil && i < len(o.Compound.Ops); i++ {
 		ref := workload.StateOf(&o.Compound.Ops[i])
 		if ref == 0 || h.load.Tables.States[ref-1].Kind != plan.DelegationState {
@@ -135,7 +135,7 @@ func (h *rehearsal) answered(o *plan.Op) {
 		if _, makes := h.done[o.ID]; makes {
 			h.done[o.ID] = true
 		}
-		h.c.world.RehearseReply(o, h.there)
+		h.c.clone.RehearseReply(o, h.there)
 	}
 }
 
@@ -146,7 +146,7 @@ func (h *rehearsal) unbuilt(o *plan.Op, err error) error {
 	switch {
 	case !errors.As(err, &u):
 		return err
-	case h.c.world.Absent(o, u):
+	case h.c.clone.Absent(o, u):
 		return errors.New("it is about a directory above the base, or a handle that the captured server had refused: nothing to do")
 	case u.Kind == plan.FieldHandle && h.load.Tables.Objects[u.Ref-1].Origin == plan.Before:
 		return errors.New("its file or directory was there before the capture, and is not made here")

@@ -38,7 +38,7 @@ type SavedRange struct {
 // saved are the locks of a run that has ended early.
 func (ls *locks) saved() (list []SavedLock) {
 	for k, h := range ls.held {
-		l := SavedLock{Clone: k.world.Number, Owner: k.owner, Object: k.object, Connection: h.connection, Credential: h.credential, Version: h.version, More: h.more}
+		l := SavedLock{Clone: k.clone.Number, Owner: k.owner, Object: k.object, Connection: h.connection, Credential: h.credential, Version: h.version, More: h.more}
 		for _, r := range h.ranges {
 			l.Ranges = append(l.Ranges, SavedRange{r.offset, r.length, r.exclusive, r.waits})
 		}
@@ -52,14 +52,14 @@ func (ls *locks) saved() (list []SavedLock) {
 
 // relock takes over the locks of an interrupted run. What cannot be had any more is noted, lock by
 // lock: calls that depend on it will be answered otherwise than in the capture.
-func (ls *locks) relock(ctx context.Context, list []SavedLock, worlds []*bindings.World) error {
+func (ls *locks) relock(ctx context.Context, list []SavedLock, clones []*bindings.Clone) error {
 	t := ls.tables
 	for i := range list {
 		l := &list[i]
-		if l.Clone < 0 || l.Clone >= len(worlds) || l.Owner < 1 || l.Owner > len(t.Owners) || t.Owners[l.Owner-1].Kind != plan.OwnerNLM || l.Object < 1 || l.Object > len(t.Objects) {
+		if l.Clone < 0 || l.Clone >= len(clones) || l.Owner < 1 || l.Owner > len(t.Owners) || t.Owners[l.Owner-1].Kind != plan.OwnerNLM || l.Object < 1 || l.Object > len(t.Objects) {
 			return fmt.Errorf("lock %d of the interrupted run is not one of the plan", i+1)
 		}
-		k := heldKey{worlds[l.Clone], l.Owner, l.Object}
+		k := heldKey{clones[l.Clone], l.Owner, l.Object}
 		h := &heldLock{connection: l.Connection, credential: l.Credential, version: l.Version, more: l.More}
 		for _, r := range l.Ranges {
 			h.add(heldRange{r.Offset, r.Length, r.Exclusive, r.Waits})

@@ -38,7 +38,7 @@ func TestResumeLocks(t *testing.T) {
 			forgetLocks(t, o, s)
 			for _, l := range s.Locks {
 				for _, r := range l.Ranges {
-					a := nlm.Nlm4Lockargs{Exclusive: true, Alock: nlm.Nlm4Lock{CallerName: []byte("thief"), Fh: s.Worlds[0].Objects[l.Object].Handle, Oh: []byte("thief"), Svid: 9, LOffset: r.Offset, LLen: r.Length}}
+					a := nlm.Nlm4Lockargs{Exclusive: true, Alock: nlm.Nlm4Lock{CallerName: []byte("thief"), Fh: s.Clones[0].Objects[l.Object].Handle, Oh: []byte("thief"), Svid: 9, LOffset: r.Offset, LLen: r.Length}}
 					callLocks(t, o, nlm.NLMPROC4_LOCK, &a)
 				}
 			}

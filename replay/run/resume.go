@@ -41,7 +41,7 @@ type Snapshot struct {
 	Over  []Position `json:"over,omitempty"`
 	Notes []Changed  `json:"notes,omitempty"`
 
-	Worlds []*bindings.Snapshot `json:"worlds"`
+	Clones []*bindings.Snapshot `json:"worlds"`
 	Judge  *judge.Snapshot      `json:"judge"`
 	Record *report.Snapshot     `json:"record"`
 	Ours   []Position           `json:"ours,omitempty"` // sessions that the plan does not end
@@ -93,9 +93,9 @@ func (s *Snapshot) fits(load *workload.Workload, o *Options) error {
 		return errors.New("the interrupted run was of another plan, or the plan was changed")
 	case s.Directory != o.Directory:
 		return fmt.Errorf("the interrupted run was in %s, not in %s", s.Directory, o.Directory)
-	case len(s.Worlds) != o.Clones:
-		return fmt.Errorf("the interrupted run had %d clones, not %d", len(s.Worlds), o.Clones)
-	case s.Judge == nil || s.Record == nil || s.First < 1 || slices.Contains(s.Worlds, nil):
+	case len(s.Clones) != o.Clones:
+		return fmt.Errorf("the interrupted run had %d clones, not %d", len(s.Clones), o.Clones)
+	case s.Judge == nil || s.Record == nil || s.First < 1 || slices.Contains(s.Clones, nil):
 		return errors.New("a part of the interrupted run is missing")
 	}
 	return nil
@@ -123,8 +123,8 @@ func (e *engine) resume(s *Snapshot) {
 	e.before.sent, e.before.bytes = s.Sent, s.Bytes
 	e.count.sent, e.count.extra, e.count.retried, e.count.bytes, e.count.done = s.Sent, s.Extra, s.Retry, s.Bytes, s.Done
 	for _, p := range s.Ours {
-		if p.Clone >= 0 && p.Clone < len(e.worlds) && p.ID > 0 && p.ID <= len(e.load.Tables.Sessions) {
-			e.provision.ours = append(e.provision.ours, ownSession{e.worlds[p.Clone], p.ID})
+		if p.Clone >= 0 && p.Clone < len(e.clones) && p.ID > 0 && p.ID <= len(e.load.Tables.Sessions) {
+			e.provision.ours = append(e.provision.ours, ownSession{e.clones[p.Clone], p.ID})
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (e *engine) wasOver(id, clone int) bool {
 	return was
 }
 
-// find finds the directory of an interrupted run again, and gives the worlds what they had.
+// find finds the directory of an interrupted run again, and gives the clones what they had.
 func (e *engine) find(ctx context.Context, s *Snapshot) error {
 	fs, end, err := e.access(ctx, e.guard, "preparation")
 	if err != nil {
@@ -148,12 +148,12 @@ func (e *engine) find(ctx context.Context, s *Snapshot) error {
 		end(ctx)
 		cancel()
 	}()
-	if err := prepare.Find(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Guard: e.guard, Note: e.record.Note}); err != nil {
+	if err := prepare.Find(ctx, fs, e.load, e.clones, prepare.Options{Directory: e.opt.Directory, Guard: e.guard, Note: e.record.Note}); err != nil {
 		return err
 	}
-	for i, w := range e.worlds {
+	for i, w := range e.clones {
 		base := w.Base
-		if !w.Restore(s.Worlds[i]) {
+		if !w.Restore(s.Clones[i]) {
 			return errors.New("the interrupted run has symbols that the plan does not have")
 		}
 		if string(base) != string(w.Base) {
@@ -171,7 +171,7 @@ func (e *engine) find(ctx context.Context, s *Snapshot) error {
 // rebind lets the server call the clients over the connections of this run. Without that it recalls no
 // delegations, and so gives none (RFC 8881, section 2.10.3.1).
 func (e *engine) rebind(ctx context.Context) error {
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		for i := range e.load.Tables.Sessions {
 			s := &e.load.Tables.Sessions[i]
 			if !w.Sessions[i+1].Bound || w.Sessions[i+1].Lost || !e.load.Delegated(s.Client) {
@@ -216,9 +216,9 @@ func (e *engine) snapshot() (*Snapshot, error) {
 		Read: e.feed.ops, Sent: e.count.sent, Extra: e.count.extra, Retry: e.count.retried, Done: e.count.done, Bytes: e.count.bytes}
 	s.At, _ = e.sched.Since()
 	left := map[Position]bool{}
-	e.sched.Unfinished(func(n *schedule.Entry) { left[Position{n.Op.ID, n.World}] = true })
+	e.sched.Unfinished(func(n *schedule.Entry) { left[Position{n.Op.ID, n.Clone}] = true })
 	for id := s.First; id < s.First+e.sched.Len(); id++ {
-		for w := range e.worlds {
+		for w := range e.clones {
 			if p := (Position{id, w}); !left[p] {
 				s.Over = append(s.Over, p)
 			}
@@ -228,8 +228,8 @@ func (e *engine) snapshot() (*Snapshot, error) {
 		s.Over = append(s.Over, p)
 	}
 	s.Notes = e.changed()
-	for _, w := range e.worlds {
-		s.Worlds = append(s.Worlds, w.Snapshot())
+	for _, w := range e.clones {
+		s.Clones = append(s.Clones, w.Snapshot())
 	}
 	for _, o := range e.provision.ours {
 		s.Ours = append(s.Ours, Position{o.id, o.w.Number})
@@ -252,7 +252,7 @@ func (e *engine) loseRest() {
 	for _, n := range list {
 		if n.State() == schedule.Sent {
 			e.step(n, schedule.NoReply)
-			e.judge.Lost(n.World, n.Op)
+			e.judge.Lost(n.Clone, n.Op)
 			e.outcome(n, nil, verdict.Of(verdict.Lost, verdict.Reason{Code: verdict.NoReply, Detail: "the run was interrupted"}), 0)
 		}
 		e.step(n, schedule.Finish)
@@ -290,7 +290,7 @@ func (e *engine) unread() (list []*plan.Op, err error) {
 func (e *engine) changed() (list []Changed) {
 	note := func(c *call) {
 		if !c.own && (c.form.Note != verdict.None || c.form.Newest) {
-			list = append(list, Changed{Position: Position{c.form.Op.ID, c.world.Number}, Code: int(c.form.Note), Newest: c.form.Newest})
+			list = append(list, Changed{Position: Position{c.form.Op.ID, c.clone.Number}, Code: int(c.form.Note), Newest: c.form.Newest})
 		}
 	}
 	for i := range e.later.list {

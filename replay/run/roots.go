@@ -9,9 +9,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// symbol is a handle or a state of the plan in one world.
+// symbol is a handle or a state of the plan in one clone.
 type symbol struct {
-	world int
+	clone int
 	kind  plan.FieldKind
 	ref   int
 }
@@ -24,7 +24,7 @@ type root struct {
 
 // roots are the calls because of which symbols have no value.
 type roots struct {
-	worlds []*bindings.World
+	clones []*bindings.Clone
 	of     map[symbol]root
 }
 
@@ -32,7 +32,7 @@ type roots struct {
 func (x *roots) missing(n *schedule.Entry, sent bool, status string, why []verdict.Reason) {
 	for i := range n.Op.Binds {
 		b := &n.Op.Binds[i]
-		s := symbol{n.World, b.Kind, b.Ref}
+		s := symbol{n.Clone, b.Kind, b.Ref}
 		if _, known := x.of[s]; known || x.has(s) {
 			continue
 		}
@@ -46,7 +46,7 @@ func (x *roots) missing(n *schedule.Entry, sent bool, status string, why []verdi
 
 // has reports whether a symbol has a value, or is of a kind that is not looked after here.
 func (x *roots) has(s symbol) bool {
-	w := x.worlds[s.world]
+	w := x.clones[s.clone]
 	switch s.kind {
 	case plan.FieldHandle:
 		return w.Objects[s.ref].Handle != nil || *w.HandleFor(nil, s.ref) != nil
@@ -57,11 +57,11 @@ func (x *roots) has(s symbol) bool {
 }
 
 // follows names the call because of which another one has no value for a symbol.
-func (x *roots) follows(world int, err error) (verdict.Reason, bool) {
+func (x *roots) follows(clone int, err error) (verdict.Reason, bool) {
 	var u *bindings.Unbound
 	if !errors.As(err, &u) {
 		return verdict.Reason{}, false
 	}
-	r, ok := x.of[symbol{world, u.Kind, u.Ref}]
+	r, ok := x.of[symbol{clone, u.Kind, u.Ref}]
 	return verdict.Reason{Code: verdict.Follows, Call: r.call, Now: r.status}, ok
 }

@@ -70,7 +70,7 @@ func once(ctx context.Context, load *workload.Workload, opt Options, in round) (
 		return nil, err
 	}
 	if opt.Resume != nil {
-		if err := e.locks.relock(ctx, opt.Resume.Locks, e.worlds); err != nil {
+		if err := e.locks.relock(ctx, opt.Resume.Locks, e.clones); err != nil {
 			return nil, err
 		}
 	}
@@ -103,20 +103,20 @@ func once(ctx context.Context, load *workload.Workload, opt Options, in round) (
 
 func newEngine(ctx context.Context, load *workload.Workload, opt Options, in round) *engine {
 	e := &engine{opt: opt, round: in.number, load: load, ctx: ctx,
-		worlds: bindings.New(load, opt.Clones, opt.Tag),
+		clones: bindings.New(load, opt.Clones, opt.Tag),
 		guard:  guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
 		judge:  judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record: in.record,
 		inbox:  inbox{wake: make(chan struct{}, 1)},
-		sched:  schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Worlds: opt.Clones, Stagger: opt.Stagger}),
+		sched:  schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Clones: opt.Clones, Stagger: opt.Stagger}),
 	}
 	e.codec = codec{creds: credentials(&load.Tables), layout: opt.Layout, judged: opt.Verify == judge.All, timeout: opt.Timeout, results: workload.Results{}}
 	e.slots.blocked = map[*bindings.Session][]*call{}
 	e.later.patience = opt.Patience
 	e.corrections = corrections{&load.Tables, map[int]bool{}, &e.codec.args}
-	e.delegations = delegations{worlds: e.worlds, returns: map[int]int64{}, paced: opt.Timing.Paced(), busy: e.busy, rouse: e.inbox.rouse}
-	e.provision = provision{load: load, worlds: e.worlds, note: e.record.Note, call: e.callOwn, made: map[*bindings.Session]*line{}}
-	e.roots = roots{e.worlds, map[symbol]root{}}
+	e.delegations = delegations{clones: e.clones, returns: map[int]int64{}, paced: opt.Timing.Paced(), busy: e.busy, rouse: e.inbox.rouse}
+	e.provision = provision{load: load, clones: e.clones, note: e.record.Note, call: e.callOwn, made: map[*bindings.Session]*line{}}
+	e.roots = roots{e.clones, map[symbol]root{}}
 	e.locks.manager = lockManager{&e.lines, e.codec.creds, &e.count.extra}
 	e.locks.tables, e.locks.note, e.locks.grants.wake = &load.Tables, e.record.Note, e.inbox.rouse
 	var from *plan.Place
@@ -154,7 +154,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 			first = fmt.Sprintf(format, args...)
 		}
 	}
-	done, err = prepare.Run(ctx, fs, e.load, e.worlds, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
+	done, err = prepare.Run(ctx, fs, e.load, e.clones, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
 		Round: e.round, Guard: e.guard, Note: note})
 	if err == nil && !e.opt.Incomplete {
 		err = enough(&done, first)
@@ -162,14 +162,14 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 	if err == nil {
 		err = e.apart(ctx)
 	}
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		e.placed(w, done.Failed == 0)
 		if done.Directories+done.Files+done.Others > 0 {
 			e.judge.Changed(w.Number)
 		}
 		for id := range w.Objects {
 			if o := &w.Objects[id]; o.Prepared {
-				e.judge.Ledger(w.Number).Prepared(id, expected.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
+				e.judge.Expected(w.Number).Prepared(id, expected.Prepared{Size: o.Size, Filled: o.Filled, Parts: e.load.Tables.Objects[id-1].Content, New: o.Emptied})
 			}
 		}
 	}
@@ -184,9 +184,9 @@ func enough(done *report.Prepared, first string) error {
 	return nil
 }
 
-// connect makes the connections of all worlds, and creates the state from before the capture.
+// connect makes the connections of all clones, and creates the state from before the capture.
 func (e *engine) connect(ctx context.Context) error {
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		if err := e.dialAll(ctx, w); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (e *engine) connect(ctx context.Context) error {
 	if e.opt.Resume != nil {
 		return e.rebind(ctx) // the rest was created by the run that was interrupted
 	}
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		if err := e.provision.establish(ctx, w); err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 			e.record.Note("in the capture %s", x)
 		}
 	}
-	for _, w := range e.worlds {
+	for _, w := range e.clones {
 		if list := w.Missing(); len(list) > 0 {
 			e.record.Note("the server does not support %s; calls were adapted or left out, as a client would do it", strings.Join(list, ", "))
 		}
@@ -237,7 +237,7 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 		p := c.req.Peer()
 		r.Transport = append(r.Transport, report.TransportReport{Transport: p.Transport, Local: p.Local.String(), Remote: p.Remote.String(), Detail: p.Detail, Stats: c.req.Stats()})
 	}
-	r.Setup = report.Setup{Directory: e.opt.Directory, Timing: e.opt.Timing.String(), Paced: e.opt.Timing.Paced(), Clones: len(e.worlds),
+	r.Setup = report.Setup{Directory: e.opt.Directory, Timing: e.opt.Timing.String(), Paced: e.opt.Timing.Paced(), Clones: len(e.clones),
 		Connections: len(e.lines.all), Layout: "the endpoint's own"}
 	if e.opt.Layout {
 		r.Setup.Layout = "as captured"

@@ -3,7 +3,7 @@
 //   - whether it changes something, and which file handles and names decide where
 //     (Class, Act);
 //   - its effect on the current and the saved file handle of a COMPOUND (Effect,
-//     Walk, Trail);
+//     Walk, FileWalk);
 //   - which object, name and range it is about (Act.Subject), and what it does with
 //     the state id that it names (Use, Held);
 //   - what its results give to later calls (Gives, Outcome), which parts of them may

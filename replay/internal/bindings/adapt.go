@@ -34,7 +34,7 @@ var features = map[ops.Feature]Lacks{ops.Layouts: LacksLayouts, ops.Xattrs: Lack
 const youngWants = nfs4.OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS | nfs4.OPEN4_SHARE_ACCESS_WANT_OPEN_XOR_DELEGATION
 
 // Adapt reports whether a call that this server has refused can be sent in another form. It is then sent so from now on.
-func (w *World) Adapt(f *Form, res xdr.Message) bool {
+func (w *Clone) Adapt(f *Form, res xdr.Message) bool {
 	found := lacking(f, res) &^ f.Adapted
 	if found == 0 {
 		return false
@@ -106,7 +106,7 @@ func argument(args []plan.Field, name string) int {
 
 // adapted3 turns an exclusive CREATE into a guarded one, and a guarded one into one that is not. The attributes are set by the SETATTR
 // that clients send behind an exclusive one.
-func (w *World) adapted3(f *Form) *plan.Op {
+func (w *Clone) adapted3(f *Form) *plan.Op {
 	o := f.Op
 	mode := createMode3(o)
 	to := mode
@@ -131,7 +131,7 @@ func (w *World) adapted3(f *Form) *plan.Op {
 }
 
 // adapted4 is an operation without what the server lacks.
-func (w *World) adapted4(f *Form, c *plan.CompoundOp) (plan.CompoundOp, bool) {
+func (w *Clone) adapted4(f *Form, c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	by := *c
 	if w.lacks&(LacksAttributes|LacksExclusive|LacksAsked|LacksWants) == 0 {
 		return by, false
@@ -148,7 +148,7 @@ func (w *World) adapted4(f *Form, c *plan.CompoundOp) (plan.CompoundOp, bool) {
 }
 
 // asksLess leaves out requested attributes that the server does not support.
-func (w *World) asksLess(args []plan.Field) Lacks {
+func (w *Clone) asksLess(args []plan.Field) Lacks {
 	at := argument(args, "attr_request")
 	if at < 0 || args[at].Kind != plan.FieldRaw || w.lacks&LacksAsked == 0 {
 		return 0
@@ -175,7 +175,7 @@ func (w *World) asksLess(args []plan.Field) Lacks {
 }
 
 // wishesLess leaves out the wants of an OPEN that the server does not know.
-func (w *World) wishesLess(args []plan.Field) Lacks {
+func (w *Clone) wishesLess(args []plan.Field) Lacks {
 	at := argument(args, "share_access")
 	if at < 0 || args[at].Value&youngWants == 0 || w.lacks&LacksWants == 0 {
 		return 0
@@ -185,7 +185,7 @@ func (w *World) wishesLess(args []plan.Field) Lacks {
 }
 
 // setsLess leaves out of an operation the attributes that the server does not support, and ways of creating a file that it does not have.
-func (w *World) setsLess(f *Form, args []plan.Field, name string) Lacks {
+func (w *Clone) setsLess(f *Form, args []plan.Field, name string) Lacks {
 	at := argument(args, name)
 	if at < 0 || args[at].Kind != plan.FieldRaw {
 		return 0
@@ -200,7 +200,7 @@ func (w *World) setsLess(f *Form, args []plan.Field, name string) Lacks {
 
 // without encodes the attributes to set, or the openflag of an OPEN, without what the server lacks. lost says that attributes keep a
 // different value from the one that the captured client set.
-func (w *World) without(b []byte, open bool) (raw []byte, done Lacks, lost bool) {
+func (w *Clone) without(b []byte, open bool) (raw []byte, done Lacks, lost bool) {
 	var r xdr.Reader
 	var less bool
 	r.Reset(b, 0)
@@ -240,7 +240,7 @@ func (w *World) without(b []byte, open bool) (raw []byte, done Lacks, lost bool)
 
 // fewer leaves out attributes that the server does not support: those missing in supported_attrs, or, if that is not known, those of
 // later versions of the protocol. It reports whether there were any, and whether one of them has no substitute.
-func (w *World) fewer(f *nfs4.Fattr4) (less, lost bool) {
+func (w *Clone) fewer(f *nfs4.Fattr4) (less, lost bool) {
 	var a nfs4.Attrs
 	if w.lacks&LacksAttributes == 0 || a.Decode(f) != nil {
 		return false, false
@@ -267,7 +267,7 @@ func (w *World) fewer(f *nfs4.Fattr4) (less, lost bool) {
 }
 
 // takes reports whether the server is known, or supposed, to support an attribute.
-func (w *World) takes(n int) bool {
+func (w *Clone) takes(n int) bool {
 	if w.supported != nil {
 		return w.supported.Has(uint32(n))
 	}
@@ -275,7 +275,7 @@ func (w *World) takes(n int) bool {
 }
 
 // supports learns which attributes the server has.
-func (w *World) supports(c *nfs4.CompoundRes) {
+func (w *Clone) supports(c *nfs4.CompoundRes) {
 	for i := range c.Ops {
 		g, ok := c.Ops[i].Body.(*nfs4.GETATTR4res)
 		if !ok || g.Status != nfs4.NFS4_OK || !g.Resok4.ObjAttributes.Attrmask.Has(nfs4.FATTR4_SUPPORTED_ATTRS) {
@@ -288,7 +288,7 @@ func (w *World) supports(c *nfs4.CompoundRes) {
 }
 
 // refuses learns which operations the server lacks.
-func (w *World) refuses(o *plan.Op, c *nfs4.CompoundRes) {
+func (w *Clone) refuses(o *plan.Op, c *nfs4.CompoundRes) {
 	at := len(c.Ops) - 1
 	if at < 0 || at >= len(o.Compound.Ops) {
 		return
@@ -302,7 +302,7 @@ func (w *World) refuses(o *plan.Op, c *nfs4.CompoundRes) {
 }
 
 // Unserved notes that a server does not serve the program, version or procedure of an op.
-func (w *World) Unserved(o *plan.Op) {
+func (w *Clone) Unserved(o *plan.Op) {
 	if o.Program == nfsacl.NFS_ACL_PROGRAM {
 		w.lacks |= LacksACLs
 	}
@@ -310,7 +310,7 @@ func (w *World) Unserved(o *plan.Op) {
 
 // asksAgain reports whether an op only uses what the server is known to lack. An op that modifies is sent nevertheless, so that its
 // outcome is judged.
-func (w *World) asksAgain(o *plan.Op) bool {
+func (w *Clone) asksAgain(o *plan.Op) bool {
 	if w.lacks == 0 || o.Modifies {
 		return false
 	}
@@ -334,7 +334,7 @@ func (w *World) asksAgain(o *plan.Op) bool {
 }
 
 // Missing names what the server is known to lack.
-func (w *World) Missing() (list []string) {
+func (w *Clone) Missing() (list []string) {
 	for i, name := range []string{"some attributes that calls set", "exclusive creates", "guarded creates", "some attributes that calls ask for",
 		"delegations in place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "directory delegations", "NFSACL"} {
 		if w.lacks>>i&1 != 0 {

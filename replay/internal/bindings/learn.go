@@ -13,7 +13,7 @@ import (
 )
 
 // Learn takes in what a reply gives a value to.
-func (w *World) Learn(o *plan.Op, res xdr.Message) {
+func (w *Clone) Learn(o *plan.Op, res xdr.Message) {
 	if c, ok := res.(*nfs4.CompoundRes); ok && o.Compound != nil { // it may be in one raw field
 		w.LearnStates(o, c)
 		w.supports(c)
@@ -34,7 +34,7 @@ func (w *World) Learn(o *plan.Op, res xdr.Message) {
 
 // stray notes an open that the plan has no name for and never closes: the capture lacks its reply, or the captured server gave only
 // a delegation.
-func (w *World) stray(o *plan.Op, res xdr.Message) {
+func (w *Clone) stray(o *plan.Op, res xdr.Message) {
 	c, ok := res.(*nfs4.CompoundRes)
 	if !ok || o.ID == 0 || o.Expect != nil && o.Expect.Status != 0 {
 		return
@@ -57,7 +57,7 @@ func (w *World) stray(o *plan.Op, res xdr.Message) {
 }
 
 // Unended reports whether a client has state here that the plan has not ended before, or does not know.
-func (w *World) Unended(client int) bool {
+func (w *Clone) Unended(client int) bool {
 	if client <= 0 || client >= len(w.Clients) {
 		return false
 	}
@@ -74,7 +74,7 @@ func (w *World) Unended(client int) bool {
 
 // LearnStates follows sequence numbers and state ids through a COMPOUND, whether or
 // not the plan binds them.
-func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
+func (w *Clone) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 	for i := range c.Ops {
 		code, _, _ := c.Ops[i].Status()
 		if i < len(o.Compound.Ops) {
@@ -98,7 +98,7 @@ func (w *World) LearnStates(o *plan.Op, c *nfs4.CompoundRes) {
 
 // stepped notes what has changed a state without a new state id of its own, and that a
 // client has no more to reclaim.
-func (w *World) stepped(o *plan.Op, at int) {
+func (w *Clone) stepped(o *plan.Op, at int) {
 	c := &o.Compound.Ops[at]
 	switch nfs4.NfsOpnum4(c.Op) {
 	case nfs4.OP_OPEN_DOWNGRADE, nfs4.OP_LOCKU:
@@ -113,7 +113,7 @@ func (w *World) stepped(o *plan.Op, at int) {
 }
 
 // used notes that an operation with a symbol was executed.
-func (w *World) used(a *plan.Field, op, code uint32) {
+func (w *Clone) used(a *plan.Field, op, code uint32) {
 	switch {
 	case a.Kind == plan.FieldSeqid && !ops.KeepsSeqid(nfs4.Nfsstat4(code)):
 		w.owners[a.Ref]++
@@ -130,7 +130,7 @@ func (w *World) used(a *plan.Field, op, code uint32) {
 }
 
 // bind gives one symbol its value.
-func (w *World) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
+func (w *Clone) bind(o *plan.Op, b *plan.Bind, res xdr.Message) {
 	m := Body(res, b.At)
 	if m == nil {
 		return
@@ -188,13 +188,13 @@ func Body(res xdr.Message, at int) xdr.Message {
 }
 
 // refused notes that this server did not give a lock which the captured one gave. What gives it up has nothing to do here.
-func (w *World) refused(b *plan.Bind) {
+func (w *Clone) refused(b *plan.Bind) {
 	if b.Kind == plan.FieldState && w.load.Tables.States[b.Ref-1].Kind == plan.LockState && !w.States[b.Ref].Bound {
 		w.States[b.Ref].Refused = true
 	}
 }
 
-func (w *World) bindClient(b *plan.Bind, m xdr.Message) {
+func (w *Clone) bindClient(b *plan.Bind, m xdr.Message) {
 	c := &w.Clients[b.Ref]
 	switch m := m.(type) {
 	case *nfs4.EXCHANGE_ID4res:
@@ -214,7 +214,7 @@ func (w *World) bindClient(b *plan.Bind, m xdr.Message) {
 	}
 }
 
-func (w *World) bindStateOf(o *plan.Op, e *ops.Entry, b *plan.Bind, m xdr.Message) {
+func (w *Clone) bindStateOf(o *plan.Op, e *ops.Entry, b *plan.Bind, m xdr.Message) {
 	if e == nil {
 		return
 	}
@@ -254,7 +254,7 @@ func Opens(o *plan.Op, at int) bool {
 
 // handleOf is the file handle that the results of a procedure or operation return: of an
 // entry of a directory if it has a name.
-func (w *World) handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
+func (w *Clone) handleOf(e *ops.Entry, m xdr.Message, name []byte) []byte {
 	switch m := m.(type) {
 	case *nfs3.READDIRPLUS3res:
 		for i := range m.Resok.Reply.Entries {
@@ -325,7 +325,7 @@ func cookiesOf(res xdr.Message) *listing {
 }
 
 // learnCtime keeps the time of last change of an object of NFSv3, for guards.
-func (w *World) learnCtime(o *plan.Op, res xdr.Message) {
+func (w *Clone) learnCtime(o *plan.Op, res xdr.Message) {
 	ref := 0
 	for i := range o.Args {
 		if o.Args[i].Kind == plan.FieldHandle {

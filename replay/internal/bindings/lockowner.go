@@ -24,7 +24,7 @@ func LockPrefix(tag string) []byte {
 const maxHost = 128
 
 // LockOwner is owner ref of the plan.
-func (w *World) LockOwner(ref int) LockOwner {
+func (w *Clone) LockOwner(ref int) LockOwner {
 	o := &w.load.Tables.Owners[ref-1]
 	host := fmt.Appendf(LockPrefix(w.tag), "%d.%s", w.Number, strings.ReplaceAll(o.Host, "/", "-"))
 	host = host[:min(len(host), maxHost)]

@@ -8,7 +8,7 @@ import (
 )
 
 // Omitted says why an op has nothing to do on this server; None if it has.
-func (w *World) Omitted(o *plan.Op) verdict.Code {
+func (w *Clone) Omitted(o *plan.Op) verdict.Code {
 	if w.asksAgain(o) {
 		return verdict.NotAsked
 	}
@@ -34,7 +34,7 @@ func (w *World) Omitted(o *plan.Op) verdict.Code {
 }
 
 // idle says why an operation that uses a state has nothing to do; None if it has.
-func (w *World) idle(use ops.Use, ref int) verdict.Code {
+func (w *Clone) idle(use ops.Use, ref int) verdict.Code {
 	s := &w.States[ref]
 	switch use {
 	case ops.Returns, ops.Frees, ops.Asks:
@@ -62,7 +62,7 @@ func (w *World) idle(use ops.Use, ref int) verdict.Code {
 // Absent reports whether an op that cannot be sent for want of a value has nothing to
 // do here: it asks about what lies above the base, or uses a handle that the captured
 // server had refused.
-func (w *World) Absent(o *plan.Op, u *Unbound) bool {
+func (w *Clone) Absent(o *plan.Op, u *Unbound) bool {
 	if u.Kind != plan.FieldHandle || u.Ref <= 0 {
 		return false
 	}

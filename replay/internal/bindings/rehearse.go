@@ -9,7 +9,7 @@ import (
 )
 
 // Rehearse gives every symbol a value that no server has given.
-func (w *World) Rehearse() {
+func (w *Clone) Rehearse() {
 	for i := 1; i < len(w.Objects); i++ {
 		w.Objects[i].Handle = RehearsedHandle(i)
 	}
@@ -26,7 +26,7 @@ func (w *World) Rehearse() {
 
 // RehearseStart gives values to what a run has before its first call: objects that are
 // there, and clients, sessions and states from before the capture.
-func (w *World) RehearseStart(there func(object int) bool) {
+func (w *Clone) RehearseStart(there func(object int) bool) {
 	t := &w.load.Tables
 	for i := range t.Objects {
 		if t.Objects[i].Origin == plan.Before && w.Objects[i+1].Handle == nil && there(i+1) {
@@ -58,7 +58,7 @@ func (w *World) RehearseStart(there func(object int) bool) {
 
 // RehearseReply does what a reply like the captured one would do. there tells which
 // objects exist by then.
-func (w *World) RehearseReply(o *plan.Op, there func(object int) bool) {
+func (w *Clone) RehearseReply(o *plan.Op, there func(object int) bool) {
 	for i := range o.Binds {
 		b := &o.Binds[i]
 		switch b.Kind {
@@ -86,7 +86,7 @@ func (w *World) RehearseReply(o *plan.Op, there func(object int) bool) {
 }
 
 // rehearse gives one symbol a value.
-func (w *World) rehearse(k plan.FieldKind, ref int) {
+func (w *Clone) rehearse(k plan.FieldKind, ref int) {
 	switch k {
 	case plan.FieldClient:
 		w.Clients[ref].ID, w.Clients[ref].Bound = uint64(ref), true

@@ -14,7 +14,7 @@ import (
 
 // Rewritten is the op as it goes out: what cannot be kept as captured is replaced in a
 // copy.
-func (w *World) Rewritten(f *Form) *plan.Op {
+func (w *Clone) Rewritten(f *Form) *plan.Op {
 	o := f.Op
 	if o.Compound == nil {
 		if o.Program == nfs3.NFS_PROGRAM && o.Version == nfs3.NFS_V3 && o.Procedure == nfs3.NFSPROC3_CREATE && w.lacks != 0 {
@@ -72,7 +72,7 @@ func (w *World) Rewritten(f *Form) *plan.Op {
 }
 
 // undelegated turns an OPEN that claims a delegation into one that does not, if this server never gave it or it has been returned.
-func (w *World) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
+func (w *Clone) undelegated(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	at := -1
 	for i := range c.Args {
 		if c.Args[i].N == "claim" {
@@ -110,7 +110,7 @@ func opening(o *plan.Op, at int) (by plan.CompoundOp, ok bool) {
 
 // retimed gives the times that the holder of a delegation has kept (RFC 9754, section 5) the distance to now that they had to the captured
 // call: servers ignore times from before the delegation. It leaves them out if this server gave a delegation, or an open, without times.
-func (w *World) retimed(f *Form, at int) (by plan.CompoundOp, ok bool) {
+func (w *Clone) retimed(f *Form, at int) (by plan.CompoundOp, ok bool) {
 	by = f.Op.Compound.Ops[at]
 	i := argument(by.Args, "obj_attributes")
 	if i < 0 || by.Args[i].Kind != plan.FieldRaw {
@@ -143,7 +143,7 @@ func (w *World) retimed(f *Form, at int) (by plan.CompoundOp, ok bool) {
 }
 
 // closing turns a DELEGRETURN into a CLOSE of the open that this server gave instead of the delegation.
-func (w *World) closing(c *plan.CompoundOp) (plan.CompoundOp, bool) {
+func (w *Clone) closing(c *plan.CompoundOp) (plan.CompoundOp, bool) {
 	if nfs4.NfsOpnum4(c.Op) != nfs4.OP_DELEGRETURN || len(c.Args) != 1 || c.Args[0].Kind != plan.FieldState || !w.States[c.Args[0].Ref].Open {
 		return plan.CompoundOp{}, false
 	}

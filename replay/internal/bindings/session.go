@@ -24,7 +24,7 @@ type slot struct {
 }
 
 // bindSession starts a session's slots.
-func (w *World) bindSession(ref int, id [16]byte, slots uint32) {
+func (w *Clone) bindSession(ref int, id [16]byte, slots uint32) {
 	s := &w.Sessions[ref]
 	*s = Session{ID: id, Bound: true, Lives: s.Lives + 1, slots: make([]slot, max(1, min(slots, maxSlots)))}
 	for i := range s.slots {
@@ -34,7 +34,7 @@ func (w *World) bindSession(ref int, id [16]byte, slots uint32) {
 }
 
 // TakeOpened returns the sessions that have got slots since it was last called.
-func (w *World) TakeOpened() []int {
+func (w *Clone) TakeOpened() []int {
 	list := w.opened
 	w.opened = w.opened[:0]
 	return list
@@ -112,7 +112,7 @@ func SessionOf(o *plan.Op) (session int, slot uint64) {
 }
 
 // SessionFor is a live session of a client; 0 if there is none.
-func (w *World) SessionFor(client int) int {
+func (w *Clone) SessionFor(client int) int {
 	for i := range w.Sessions {
 		if w.Sessions[i].Bound && w.load.Tables.Sessions[i-1].Client == client {
 			return i
@@ -123,7 +123,7 @@ func (w *World) SessionFor(client int) int {
 
 // LastSessionFor is the last live session of a client, of any client if that is -1; 0
 // if there is none.
-func (w *World) LastSessionFor(client int) (last int) {
+func (w *Clone) LastSessionFor(client int) (last int) {
 	for i := range w.Sessions {
 		if w.Sessions[i].Bound && (client < 0 || w.load.Tables.Sessions[i-1].Client == client) {
 			last = i

@@ -2,7 +2,7 @@ package bindings
 
 import "github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 
-// Snapshot is what a World holds, for a run that goes on in another process. Objects and the like
+// Snapshot is what a Clone holds, for a run that goes on in another process. Objects and the like
 // are by ID; those that have no value are left out.
 type Snapshot struct {
 	Apart    bool                 `json:"apart,omitempty"` // handles of NFSv3 are others
@@ -72,8 +72,8 @@ type savedListing struct {
 	Verifier []byte   `json:"verifier"`
 }
 
-// Snapshot returns what the world holds. No call is in flight.
-func (w *World) Snapshot() *Snapshot {
+// Snapshot returns what the clone holds. No call is in flight.
+func (w *Clone) Snapshot() *Snapshot {
 	s := &Snapshot{Base: w.Base, Apart: w.apart, Root: w.Root, NoRoot: w.NoRoot, Names: w.Names, Objects: map[int]savedObject{}, States: map[int]savedState{},
 		Clients: map[int]savedClient{}, Sessions: map[int]savedSession{}, Owners: map[int]uint32{}, Latest: map[int]bool{},
 		Lacks: w.lacks, Supported: w.supported}
@@ -131,9 +131,9 @@ func (w *World) Snapshot() *Snapshot {
 	return s
 }
 
-// Restore gives a new world of the same plan what another one held. It reports whether the
+// Restore gives a new clone of the same plan what another one held. It reports whether the
 // snapshot fits the plan.
-func (w *World) Restore(s *Snapshot) bool {
+func (w *Clone) Restore(s *Snapshot) bool {
 	fits := true
 	in := func(id, n int) bool {
 		ok := id > 0 && id < n
@@ -197,9 +197,9 @@ func (w *World) Restore(s *Snapshot) bool {
 	return fits
 }
 
-// EachHeld calls f for the handles of objects that the world holds, and for what the server gave
+// EachHeld calls f for the handles of objects that the clone holds, and for what the server gave
 // to its clients.
-func (w *World) EachHeld(object func(id int, handle []byte), client func(uint64), session func([16]byte), state func([12]byte)) {
+func (w *Clone) EachHeld(object func(id int, handle []byte), client func(uint64), session func([16]byte), state func([12]byte)) {
 	for id := range w.Objects {
 		for _, h := range [][]byte{w.Objects[id].Handle, w.Objects[id].handle3} {
 			if h != nil {

@@ -34,7 +34,7 @@ const (
 const maxSteps = 256
 
 // step notes what operation at of an op does to a state.
-func (w *World) step(ref int, o *plan.Op, at int) {
+func (w *Clone) step(ref int, o *plan.Op, at int) {
 	if o.ID == 0 || o.Compound == nil || at < 0 || at >= len(o.Compound.Ops) {
 		return // not of the plan
 	}

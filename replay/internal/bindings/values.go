@@ -37,7 +37,7 @@ type Form struct {
 
 // Values gives symbols their values for one call. It implements plan.Resolver.
 type Values struct {
-	World    *World
+	Clone    *Clone
 	Form     *Form
 	Memory   Memory
 	Callback Callback
@@ -72,7 +72,7 @@ func (e *Unbound) Error() string {
 
 // Append implements plan.Resolver.
 func (v *Values) Append(dst []byte, o *plan.Op, f *plan.Field) ([]byte, error) {
-	w := v.World
+	w := v.Clone
 	switch f.Kind {
 	case plan.FieldName:
 		return xdr.AppendOpaque(dst, w.name(f)), nil
@@ -119,14 +119,14 @@ func (v *Values) Append(dst []byte, o *plan.Op, f *plan.Field) ([]byte, error) {
 }
 
 // name is a component. The base, and what lies above it, have their live names.
-func (w *World) name(f *plan.Field) []byte {
+func (w *Clone) name(f *plan.Field) []byte {
 	if n, ok := w.Names[f.Ref]; ok && f.Ref != 0 {
 		return []byte(n)
 	}
 	return f.Opaque()
 }
 
-func (w *World) appendHandle(dst []byte, of *plan.Op, f *plan.Field) ([]byte, error) {
+func (w *Clone) appendHandle(dst []byte, of *plan.Op, f *plan.Field) ([]byte, error) {
 	if h := *w.HandleFor(of.Compound, f.Ref); h != nil {
 		return xdr.AppendOpaque(dst, h), nil
 	}
@@ -143,7 +143,7 @@ func (w *World) appendHandle(dst []byte, of *plan.Op, f *plan.Field) ([]byte, er
 	return dst, u
 }
 
-func (w *World) appendClient(dst []byte, f *plan.Field) ([]byte, error) {
+func (w *Clone) appendClient(dst []byte, f *plan.Field) ([]byte, error) {
 	c := &w.Clients[f.Ref]
 	switch f.Kind {
 	case plan.FieldVerifier:
@@ -168,8 +168,8 @@ func (w *World) appendClient(dst []byte, f *plan.Field) ([]byte, error) {
 // appendState appends a state id. Where this server gave no delegation, an open of the
 // same file serves, or the anonymous state id.
 func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
-	s := &v.World.States[f.Ref]
-	t := &v.World.load.Tables.States[f.Ref-1]
+	s := &v.Clone.States[f.Ref]
+	t := &v.Clone.load.Tables.States[f.Ref-1]
 	if !s.Bound || s.Closed && t.Kind == plan.DelegationState && v.Form.use(f) == ops.Accesses {
 		if t.Kind != plan.DelegationState && !s.Refused {
 			return dst, &Unbound{Kind: f.Kind, Ref: f.Ref}
@@ -182,7 +182,7 @@ func (v *Values) appendState(dst []byte, f *plan.Field) ([]byte, error) {
 		if v.Form.use(f) == ops.Accesses {
 			return append(dst, make([]byte, 16)...), nil
 		}
-		if s = v.World.substitute(t); s == nil {
+		if s = v.Clone.substitute(t); s == nil {
 			return append(dst, make([]byte, 16)...), nil
 		}
 		v.Form.Substituted = true
@@ -216,7 +216,7 @@ func (f *Form) use(a *plan.Field) ops.Use {
 }
 
 // substitute finds an open of the same file by the same client.
-func (w *World) substitute(t *plan.State) *State {
+func (w *Clone) substitute(t *plan.State) *State {
 	for i := range w.load.Tables.States {
 		o := &w.load.Tables.States[i]
 		if o.Kind == plan.OpenState && o.Object == t.Object && o.Client == t.Client && w.States[i+1].Bound && !w.States[i+1].Closed {
@@ -227,7 +227,7 @@ func (w *World) substitute(t *plan.State) *State {
 }
 
 func (v *Values) appendSlot(dst []byte, f *plan.Field) ([]byte, error) {
-	s, slot := &v.World.Sessions[f.Ref], v.Form.Slot
+	s, slot := &v.Clone.Sessions[f.Ref], v.Form.Slot
 	if v.Form.Session != f.Ref || slot < 0 || slot >= len(s.slots) {
 		return dst, errors.New("a call in no slot")
 	}
@@ -240,7 +240,7 @@ func (v *Values) appendSlot(dst []byte, f *plan.Field) ([]byte, error) {
 	return xdr.AppendUint32(dst, min(uint32(len(s.slots)-1), max(uint32(f.Value), uint32(slot)))), nil
 }
 
-func (w *World) appendCookie(dst []byte, f *plan.Field) ([]byte, error) {
+func (w *Clone) appendCookie(dst []byte, f *plan.Field) ([]byte, error) {
 	l := w.cookies[f.Op]
 	if l == nil && len(w.order) > 0 && f.Op < w.order[0] {
 		return dst, &Unbound{Kind: f.Kind, Ref: f.Op, why: fmt.Sprintf("call %d, whose listing this one continues, was too long ago: the latest %d entries are kept", f.Op, maxEntries)}
@@ -270,5 +270,5 @@ func (v *Values) Data(_ *plan.Op, f *plan.Field) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, v.World.load.Payload(b, p)
+	return b, v.Clone.load.Payload(b, p)
 }

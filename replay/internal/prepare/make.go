@@ -19,7 +19,7 @@ import (
 )
 
 // make creates what the plan says was there.
-func (s *scene) make(ctx context.Context, w *bindings.World) error {
+func (s *scene) make(ctx context.Context, w *bindings.Clone) error {
 	p := &maker{scene: s, ctx: ctx, w: w, state: make([]uint8, len(w.Objects))}
 	t := &p.load.Tables
 	for i := range t.Objects {
@@ -47,11 +47,11 @@ func (s *scene) make(ctx context.Context, w *bindings.World) error {
 	return ctx.Err()
 }
 
-// maker makes the objects of one world.
+// maker makes the objects of one clone.
 type maker struct {
 	*scene
 	ctx   context.Context
-	w     *bindings.World
+	w     *bindings.Clone
 	state []uint8 // of each object: 0 not seen, 1 under way, 2 done
 	files []int
 	bytes atomic.Uint64

@@ -16,8 +16,8 @@ import (
 const maxAbove = 64
 
 // place finds what stands for the base, and for the directories above it, in one
-// world.
-func (s *scene) place(ctx context.Context, w *bindings.World, top *found) error {
+// clone.
+func (s *scene) place(ctx context.Context, w *bindings.Clone, top *found) error {
 	chain, names := top.chain, components(s.opt.Directory)
 	w.Base = top.handle
 	if s.clones {
@@ -57,9 +57,9 @@ func (s *scene) place(ctx context.Context, w *bindings.World, top *found) error 
 	return nil
 }
 
-// Rehearse places the base and the directories above it in a world as Run would, with
+// Rehearse places the base and the directories above it in a clone as Run would, with
 // made-up handles. It returns those of the directories above.
-func Rehearse(load *workload.Workload, w *bindings.World, directory string, clones int) (above [][]byte) {
+func Rehearse(load *workload.Workload, w *bindings.Clone, directory string, clones int) (above [][]byte) {
 	s := &scene{load: load, opt: &Options{Directory: directory}, parents: load.Parents()}
 	names := components(directory)
 	if clones > 1 {
@@ -93,7 +93,7 @@ func Rehearse(load *workload.Workload, w *bindings.World, directory string, clon
 
 // above maps the directories above the captured base to those above ours, starting at
 // the base. names and chain are the names and handles of the path to our base.
-func (s *scene) above(w *bindings.World, base int, chain [][]byte, names []string) {
+func (s *scene) above(w *bindings.Clone, base int, chain [][]byte, names []string) {
 	up, at := s.parents[base], len(names)-1
 	for steps := 0; s.load.Above(up) && len(chain) > 0 && steps < maxAbove; steps++ {
 		last := len(chain) - 1
@@ -121,7 +121,7 @@ func (s *scene) below(ctx context.Context, dir []byte, name string) ([]byte, err
 }
 
 // lookUp finds the handles of objects that were prepared earlier.
-func (s *scene) lookUp(ctx context.Context, w *bindings.World) error {
+func (s *scene) lookUp(ctx context.Context, w *bindings.Clone) error {
 	missing := 0
 	var walk func(id int, depth int) error
 	walk = func(id, depth int) error {

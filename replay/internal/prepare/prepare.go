@@ -23,8 +23,8 @@ type Options struct {
 	Note func(format string, args ...any)
 }
 
-// Run finds the directory and makes the files of all worlds.
-func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) (done report.Prepared, err error) {
+// Run finds the directory and makes the files of all clones.
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, clones []*bindings.Clone, o Options) (done report.Prepared, err error) {
 	top, err := find(ctx, fs, o.Directory, o.Make, o.Guard.MakeBase)
 	if err != nil {
 		return done, err
@@ -35,8 +35,8 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 		}
 	}
 	o.tell(top)
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds), done: &done}
-	for _, w := range worlds {
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(clones), done: &done}
+	for _, w := range clones {
 		if err := s.place(ctx, w, top); err != nil {
 			return done, err
 		}
@@ -68,14 +68,14 @@ func (o *Options) tell(top *found) {
 	o.Guard.Base(top.handle)
 }
 
-// Find finds the directories of all worlds, which exist already, and nothing in them.
-func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
+// Find finds the directories of all clones, which exist already, and nothing in them.
+func Find(ctx context.Context, fs client.FS, load *workload.Workload, clones []*bindings.Clone, o Options) error {
 	top, err := o.existing(ctx, fs)
 	if err != nil {
 		return err
 	}
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1}
-	for _, w := range worlds {
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1}
+	for _, w := range clones {
 		if err := s.place(ctx, w, top); err != nil {
 			return err
 		}
@@ -84,13 +84,13 @@ func Find(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*
 }
 
 // Apart looks up the NFSv3 handles of what Run has made with another version. NFSv3 may have another path for the directory.
-func Apart(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, o Options) error {
+func Apart(ctx context.Context, fs client.FS, load *workload.Workload, clones []*bindings.Clone, o Options) error {
 	top, err := o.existing(ctx, fs)
 	if err != nil {
 		return err
 	}
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(worlds) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(worlds)}
-	for _, w := range worlds {
+	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(clones)}
+	for _, w := range clones {
 		x := w.Beside()
 		if err := s.place(ctx, x, top); err != nil {
 			return err
@@ -103,13 +103,13 @@ func Apart(ctx context.Context, fs client.FS, load *workload.Workload, worlds []
 	return nil
 }
 
-// scene is what the preparation of all worlds has in common.
+// scene is what the preparation of all clones has in common.
 type scene struct {
 	fs      client.FS
 	load    *workload.Workload
 	opt     *Options
 	parents map[int]int // of directories above the base
-	clones  bool        // each world has a directory of its own
-	before  int         // worlds of earlier rounds
+	clones  bool        // each clone has a directory of its own
+	before  int         // clones of earlier rounds
 	done    *report.Prepared
 }

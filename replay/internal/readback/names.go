@@ -14,7 +14,7 @@ import (
 // names looks up all names that are known to be there, or not to be, and lists their
 // directories.
 func (r *reader) names() error {
-	list, open := r.ledger.Names()
+	list, open := r.expected.Names()
 	for range open {
 		r.left("a name that several calls changed together, or a call without a reply", nil)
 	}
@@ -33,7 +33,7 @@ func (r *reader) names() error {
 
 // directory compares the names of one directory.
 func (r *reader) directory(dir int, list []expected.Entry) error {
-	if _, gone := r.ledger.Object(dir); gone {
+	if _, gone := r.expected.Object(dir); gone {
 		return nil // removed, and that is compared in the directory above
 	}
 	if !r.load.Below(dir) {

@@ -17,7 +17,7 @@ const perhapsTwice = "an object that was prepared under a made-up name, and that
 
 // object compares the attributes and the bytes of one object.
 func (r *reader) object(id int) error {
-	want, gone := r.ledger.Object(id)
+	want, gone := r.expected.Object(id)
 	if gone || !r.load.Below(id) {
 		return nil // its handle may be stale
 	}
@@ -25,7 +25,7 @@ func (r *reader) object(id int) error {
 	if h == nil {
 		h = r.w.Objects[id].Handle
 	}
-	unseen := r.ledger.Unseen(id, 0, math.MaxUint64)
+	unseen := r.expected.Unseen(id, 0, math.MaxUint64)
 	fail := func(what string, err error) {
 		r.left(what, err)
 		r.out.Unreadable[r.w.Number] += unseen
@@ -134,7 +134,7 @@ func (r *reader) content(id int, h []byte, want *expected.Attributes, a *client.
 		end = max(end, *want.Size)
 	}
 	f := &client.File{Handle: h}
-	for _, x := range r.ledger.Ranges(id, max(end, r.ledger.Written(id))) {
+	for _, x := range r.expected.Ranges(id, max(end, r.expected.Written(id))) {
 		if x.Hole {
 			x.To = min(x.To, end)
 			if n := x.To - x.From; x.To > x.From && n > r.opt.Holes {
@@ -171,7 +171,7 @@ func (r *reader) bytes(id int, f *client.File, x expected.Range) error {
 		if end := r.fatal(err); end != nil {
 			return end
 		}
-		rest := r.ledger.Unseen(id, from, x.To)
+		rest := r.expected.Unseen(id, from, x.To)
 		if uint64(n) < uint64(len(p)) {
 			short++
 		}
@@ -188,7 +188,7 @@ func (r *reader) bytes(id int, f *client.File, x expected.Range) error {
 		if n == 0 || eof && uint64(n) < uint64(len(p)) {
 			if !x.Hole || n > 0 {
 				// What is there counts as well.
-				if at, code := r.ledger.Check(id, from, p[:n], never); code != verdict.None {
+				if at, code := r.expected.Check(id, from, p[:n], never); code != verdict.None {
 					wrong(verdict.Reason{Code: code, N: at})
 				}
 			}
@@ -200,8 +200,8 @@ func (r *reader) bytes(id int, f *client.File, x expected.Range) error {
 			return nil
 		}
 		r.out.Bytes += uint64(n)
-		r.out.New[r.w.Number] += r.ledger.Unseen(id, from, from+uint64(n))
-		if at, code := r.ledger.Check(id, from, p[:n], never); code != verdict.None {
+		r.out.New[r.w.Number] += r.expected.Unseen(id, from, from+uint64(n))
+		if at, code := r.expected.Check(id, from, p[:n], never); code != verdict.None {
 			wrong(verdict.Reason{Code: code, N: at})
 		}
 		from += uint64(n)

@@ -28,9 +28,9 @@ const (
 	readSize = 128 << 10
 )
 
-// Run reads back what the run has changed in the copies of its plan. ledgers gives that of each
+// Run reads back what the run has changed in the copies of its plan. expectations gives that of each
 // copy. The error says why it ended early; what was found before counts.
-func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*bindings.World, ledgers func(number int) *expected.Ledger, o Options) (*report.ReadBack, error) {
+func Run(ctx context.Context, fs client.FS, load *workload.Workload, clones []*bindings.Clone, expectations func(number int) *expected.State, o Options) (*report.ReadBack, error) {
 	if o.Holes == 0 {
 		o.Holes = DefaultHoles
 	}
@@ -40,8 +40,8 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 	}
 	defer fs.Free(buf)
 	out := &report.ReadBack{New: map[int]uint64{}, Unreadable: map[int]uint64{}}
-	for _, w := range worlds {
-		r := &reader{ctx: ctx, fs: fs, load: load, w: w, ledger: ledgers(w.Number), opt: &o, out: out, buf: buf, found: map[int]at{}}
+	for _, w := range clones {
+		r := &reader{ctx: ctx, fs: fs, load: load, w: w, expected: expectations(w.Number), opt: &o, out: out, buf: buf, found: map[int]at{}}
 		if err := r.run(); err != nil {
 			out.Ended = err.Error()
 			return out, err
@@ -52,16 +52,16 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, worlds []*b
 
 // reader reads back one copy of the plan.
 type reader struct {
-	ctx    context.Context
-	fs     client.FS
-	load   *workload.Workload
-	w      *bindings.World
-	ledger *expected.Ledger
-	opt    *Options
-	out    *report.ReadBack
-	buf    []byte
-	found  map[int]at // objects that a name led to
-	putOff int        // calls in a row
+	ctx      context.Context
+	fs       client.FS
+	load     *workload.Workload
+	w        *bindings.Clone
+	expected *expected.State
+	opt      *Options
+	out      *report.ReadBack
+	buf      []byte
+	found    map[int]at // objects that a name led to
+	putOff   int        // calls in a row
 }
 
 // at is where an object is.
@@ -74,7 +74,7 @@ func (r *reader) run() error {
 	if err := r.names(); err != nil {
 		return err
 	}
-	for _, id := range r.ledger.Objects() {
+	for _, id := range r.expected.Objects() {
 		if err := r.object(id); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ func (a agenda) Less(i, j int) bool {
 	case a[i].Op.ID != a[j].Op.ID:
 		return a[i].Op.ID < a[j].Op.ID
 	}
-	return a[i].World < a[j].World
+	return a[i].Clone < a[j].Clone
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 

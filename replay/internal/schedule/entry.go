@@ -7,10 +7,10 @@ import (
 	"github.com/rpcrdma/toolkit/replay/plan"
 )
 
-// Entry is one call: an op in one world.
+// Entry is one call: an op in one clone.
 type Entry struct {
 	Op    *plan.Op
-	World int
+	Clone int
 
 	window  bool // it is of the plan
 	over    bool

@@ -35,16 +35,16 @@ func (o *order) add(op *plan.Op, start int64) {
 	heap.Push(&o.ends, end{last, op.ID})
 }
 
-// pass releases the calls of a world that come next in the captured order.
-func (s *Schedule) pass(world int, at time.Duration) error {
-	o := &s.worlds[world].order
+// pass releases the calls of a clone that come next in the captured order.
+func (s *Schedule) pass(clone int, at time.Duration) error {
+	o := &s.clones[clone].order
 	for o.next = max(o.next, s.first); ; o.next++ {
 		x := s.slot(o.next)
 		if x == nil {
 			return nil
 		}
 		for len(o.ends) > 0 {
-			if p := s.slot(o.ends[0].id); p != nil && !p.entries[world].over {
+			if p := s.slot(o.ends[0].id); p != nil && !p.entries[clone].over {
 				break
 			}
 			heap.Pop(&o.ends)
@@ -52,7 +52,7 @@ func (s *Schedule) pass(world int, at time.Duration) error {
 		if len(o.ends) > 0 && o.ends[0].at <= x.start {
 			return nil
 		}
-		if e := &x.entries[world]; !e.over {
+		if e := &x.entries[clone]; !e.over {
 			if err := s.release(e, at); err != nil {
 				return err
 			}

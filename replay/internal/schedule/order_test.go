@@ -24,15 +24,15 @@ func TestCapturedOrder(t *testing.T) {
 			}
 			list = append(list, &plan.Op{ID: i + 1, Time: at, Latency: latency})
 		}
-		worlds := 1 + rnd.IntN(3)
+		clones := 1 + rnd.IntN(3)
 		size := 1 + rnd.IntN(n)
-		s := New(&plan.Tables{}, Options{Timing: Fast, Worlds: worlds})
-		over := make([]map[int]bool, worlds)
-		going := make([]map[int]*Entry, worlds)
-		for w := range worlds {
+		s := New(&plan.Tables{}, Options{Timing: Fast, Clones: clones})
+		over := make([]map[int]bool, clones)
+		going := make([]map[int]*Entry, clones)
+		for w := range clones {
 			over[w], going[w] = map[int]bool{}, map[int]*Entry{}
 		}
-		added, left := 0, n*worlds
+		added, left := 0, n*clones
 		for left > 0 {
 			for added < n && s.Len() < size {
 				added++
@@ -42,9 +42,9 @@ func TestCapturedOrder(t *testing.T) {
 			}
 			for e, _ := s.Next(); e != nil; e, _ = s.Next() {
 				s.Take()
-				going[e.World][e.Op.ID] = e
+				going[e.Clone][e.Op.ID] = e
 			}
-			for w := range worlds {
+			for w := range clones {
 				for id := 1; id <= added; id++ {
 					may := true
 					for d := 1; d < id; d++ {
@@ -52,11 +52,11 @@ func TestCapturedOrder(t *testing.T) {
 						may = may && (over[w][d] || a.Latency < 0 || a.Time+max(a.Latency, 1) > b.Time)
 					}
 					if has := going[w][id] != nil || over[w][id]; has != may {
-						t.Fatalf("op %d [%d,+%d] of world %d may go: %v, want %v", id, list[id-1].Time, list[id-1].Latency, w, has, may)
+						t.Fatalf("op %d [%d,+%d] of clone %d may go: %v, want %v", id, list[id-1].Time, list[id-1].Latency, w, has, may)
 					}
 				}
 			}
-			w := rnd.IntN(worlds)
+			w := rnd.IntN(clones)
 			for _, e := range going[w] {
 				if err := s.Ended(e, 0); err != nil {
 					t.Fatal(err)
@@ -78,7 +78,7 @@ func TestCapturedOrder(t *testing.T) {
 func TestOrderDecreases(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(6, 6))
 	for range 100 {
-		s := New(&plan.Tables{}, Options{Timing: Fast, Worlds: 1})
+		s := New(&plan.Tables{}, Options{Timing: Fast, Clones: 1})
 		n := 1 + rnd.IntN(50)
 		for id := 1; id <= n; id++ {
 			if err := s.Add(&plan.Op{ID: id, Time: rnd.Int64() - rnd.Int64(), Latency: rnd.Int64() - 5}, 0, nil); err != nil {
@@ -100,7 +100,7 @@ func TestOrderDecreases(t *testing.T) {
 // TestWindowForgets: what the schedule holds does not grow with the calls that are over.
 func TestWindowForgets(t *testing.T) {
 	tables := &plan.Tables{Connections: []plan.Connection{{Client: "192.0.2.1:700"}}, States: []plan.State{{Kind: plan.OpenState}}}
-	s := New(tables, Options{Timing: Fast, Worlds: 2})
+	s := New(tables, Options{Timing: Fast, Clones: 2})
 	for id := 1; id <= 10000; id++ {
 		o := &plan.Op{ID: id, Connection: 1, Time: int64(id), Latency: 100, Deps: []plan.Dep{{Op: max(1, id-1), Kind: plan.DepCreate}},
 			Compound: &plan.Compound{Ops: []plan.CompoundOp{{Args: []plan.Field{{Kind: plan.FieldState, Ref: 1}}}}}}
@@ -122,7 +122,7 @@ func TestWindowForgets(t *testing.T) {
 	if n := len(s.graph.opens[open{}].ids); n > 100 {
 		t.Errorf("%d users of an open", n)
 	}
-	if n := len(s.slots) + len(s.worlds[0].order.ends) + len(s.agenda); n > 200 || s.Text() != 10*s.Len() {
+	if n := len(s.slots) + len(s.clones[0].order.ends) + len(s.agenda); n > 200 || s.Text() != 10*s.Len() {
 		t.Errorf("%d slots, ends and entries, %d bytes of %d ops", n, s.Text(), s.Len())
 	}
 }

@@ -22,7 +22,7 @@ type Schedule struct {
 	head   int // slots[head] is the first op
 	text   int // bytes, of the ops of the window
 	latest int64
-	worlds []copied
+	clones []copied
 	agenda agenda
 
 	scratch []int
@@ -36,19 +36,19 @@ type copied struct {
 	last, left time.Duration
 }
 
-// slot is an op of the window, in all worlds.
+// slot is an op of the window, in all clones.
 type slot struct {
 	op       *plan.Op
 	text     int
 	start    int64 // captured; never less than that of an earlier op
 	children []int // IDs of ops that wait for it
 	entries  []Entry
-	left     int // worlds in which it is not over
+	left     int // clones in which it is not over
 }
 
 // New makes an empty window.
 func New(t *plan.Tables, o Options) *Schedule {
-	s := &Schedule{opt: o, first: 1, latest: math.MinInt64, worlds: make([]copied, o.Worlds)}
+	s := &Schedule{opt: o, first: 1, latest: math.MinInt64, clones: make([]copied, o.Clones)}
 	s.graph = graph{tables: t, hosts: map[string]*host{}, opens: map[open]*users{}}
 	return s
 }
@@ -56,8 +56,8 @@ func New(t *plan.Tables, o Options) *Schedule {
 // Start begins with another op than the first, at a time of the replay.
 func (s *Schedule) Start(first int, at time.Duration) {
 	s.first = first
-	for w := range s.worlds {
-		s.worlds[w].order.next, s.worlds[w].left = first, at
+	for w := range s.clones {
+		s.clones[w].order.next, s.clones[w].left = first, at
 	}
 }
 
@@ -88,26 +88,26 @@ func (s *Schedule) slot(id int) *slot {
 }
 
 // Add adds the next op, whose line in the plan has so many bytes. over reports in which
-// worlds it is over already; nil means in none.
-func (s *Schedule) Add(o *plan.Op, text int, over func(world int) bool) error {
+// clones it is over already; nil means in none.
+func (s *Schedule) Add(o *plan.Op, text int, over func(clone int) bool) error {
 	if o.ID != s.first+s.Len() {
 		return fmt.Errorf("op %d, expected %d", o.ID, s.first+s.Len())
 	}
 	s.latest = max(s.latest, o.Time)
-	x := &slot{op: o, text: text, start: s.latest, entries: make([]Entry, s.opt.Worlds), left: s.opt.Worlds}
+	x := &slot{op: o, text: text, start: s.latest, entries: make([]Entry, s.opt.Clones), left: s.opt.Clones}
 	s.slots = append(s.slots, x)
 	s.text += text
 	parents := s.parents(o)
 	for w := range x.entries {
 		e := &x.entries[w]
-		*e = Entry{Op: o, World: w, window: true, due: s.due(o, w)}
+		*e = Entry{Op: o, Clone: w, window: true, due: s.due(o, w)}
 		if over != nil && over(w) {
 			e.over = true
 			x.left--
 			continue
 		}
 		if !s.opt.Timing.Paced() {
-			e.ready = s.worlds[w].last
+			e.ready = s.clones[w].last
 		}
 		for _, id := range parents {
 			if p := s.slot(id); !p.entries[w].over {
@@ -128,7 +128,7 @@ func (s *Schedule) Add(o *plan.Op, text int, over func(world int) bool) error {
 		}
 	}
 	for w := range x.entries {
-		c := &s.worlds[w]
+		c := &s.clones[w]
 		if s.ordered() {
 			if !x.entries[w].over {
 				c.order.add(o, x.start)
@@ -162,8 +162,8 @@ func (s *Schedule) parents(o *plan.Op) []int {
 }
 
 // due is when a call is to be sent, whatever it waits for.
-func (s *Schedule) due(o *plan.Op, world int) time.Duration {
-	begin := Span(float64(s.opt.Stagger) * float64(world))
+func (s *Schedule) due(o *plan.Op, clone int) time.Duration {
+	begin := Span(float64(s.opt.Stagger) * float64(clone))
 	switch s.opt.Timing {
 	case AsCaptured:
 		return begin + s.opt.scaled(o.Time)
@@ -172,7 +172,7 @@ func (s *Schedule) due(o *plan.Op, world int) time.Duration {
 			return begin + s.opt.scaled(o.Time)
 		}
 	case FixedRate:
-		n := (o.ID-1)*s.opt.Worlds + world
+		n := (o.ID-1)*s.opt.Clones + clone
 		return begin + Span(float64(n)/s.opt.Rate*float64(time.Second))
 	}
 	return begin
@@ -185,9 +185,9 @@ func (s *Schedule) thinks(e *Entry) {
 	}
 	switch p := s.slot(e.Op.After); {
 	case p == nil: // a window ago or more: its time is not known any more
-		e.due = s.worlds[e.World].left + s.opt.scaled(e.Op.Think)
-	case p.entries[e.World].over:
-		e.due = p.entries[e.World].ended + s.opt.scaled(e.Op.Think)
+		e.due = s.clones[e.Clone].left + s.opt.scaled(e.Op.Think)
+	case p.entries[e.Clone].over:
+		e.due = p.entries[e.Clone].ended + s.opt.scaled(e.Op.Think)
 	}
 }
 
@@ -213,8 +213,8 @@ func (s *Schedule) Take() *Entry { return heap.Pop(&s.agenda).(*Entry) }
 func (s *Schedule) Return(e *Entry) { heap.Push(&s.agenda, e) }
 
 // Extra makes an entry for a call that the plan does not have. It is ready.
-func (s *Schedule) Extra(o *plan.Op, world int) *Entry {
-	return &Entry{Op: o, World: world, state: Ready}
+func (s *Schedule) Extra(o *plan.Op, clone int) *Entry {
+	return &Entry{Op: o, Clone: clone, state: Ready}
 }
 
 // Unfinished visits the calls of the window that are not over, in order.
@@ -235,12 +235,12 @@ func (s *Schedule) Ended(e *Entry, at time.Duration) error {
 	if !e.window || e.over || x == nil {
 		return nil
 	}
-	w := &s.worlds[e.World]
+	w := &s.clones[e.Clone]
 	e.over, e.ended = true, at
 	w.last = max(w.last, at)
 	x.left--
 	for _, id := range x.children {
-		c := &s.slot(id).entries[e.World]
+		c := &s.slot(id).entries[e.Clone]
 		if c.over {
 			continue
 		}
@@ -252,7 +252,7 @@ func (s *Schedule) Ended(e *Entry, at time.Duration) error {
 		}
 	}
 	if s.ordered() {
-		if err := s.pass(e.World, at); err != nil {
+		if err := s.pass(e.Clone, at); err != nil {
 			return err
 		}
 	}
@@ -273,13 +273,13 @@ func (s *Schedule) release(c *Entry, at time.Duration) error {
 	return nil
 }
 
-// leave removes ops from the window that are over in all worlds, and that nothing before
+// leave removes ops from the window that are over in all clones, and that nothing before
 // them holds there.
 func (s *Schedule) leave() {
 	for s.head < len(s.slots) && s.slots[s.head].left == 0 {
 		x := s.slots[s.head]
 		for w := range x.entries {
-			s.worlds[w].left = max(s.worlds[w].left, x.entries[w].ended)
+			s.clones[w].left = max(s.clones[w].left, x.entries[w].ended)
 		}
 		s.slots[s.head] = nil
 		s.text -= x.text

@@ -21,7 +21,7 @@ func TestSchedule(t *testing.T) {
 		Fast:       {0, 0, 0},
 		FixedRate:  {0, 1e9 / 4, 1e9 / 2},
 	} {
-		s := New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Relaxed: true, Worlds: 1})
+		s := New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Relaxed: true, Clones: 1})
 		for _, o := range ops {
 			if err := s.Add(o, 0, nil); err != nil {
 				t.Fatal(err)
@@ -53,13 +53,13 @@ func TestSchedule(t *testing.T) {
 		if over != len(ops) {
 			t.Errorf("%s: %d of %d ops", timing, over, len(ops))
 		}
-		s = New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Worlds: 2, Stagger: time.Hour})
+		s = New(&plan.Tables{}, Options{Timing: timing, Speed: 2, Rate: 4, Clones: 2, Stagger: time.Hour})
 		if err := s.Add(ops[0], 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		first := s.Take()
-		if second, at := s.Next(); first.World != 0 || second.World != 1 || at < time.Hour || at > time.Hour+time.Second {
-			t.Errorf("%s: copy %d is due at %v", timing, second.World, at)
+		if second, at := s.Next(); first.Clone != 0 || second.Clone != 1 || at < time.Hour || at > time.Hour+time.Second {
+			t.Errorf("%s: copy %d is due at %v", timing, second.Clone, at)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func TestSchedule(t *testing.T) {
 // TestSpan: the later of two times stays the later one, however slow a replay is.
 func TestSpan(t *testing.T) {
 	for _, rate := range []float64{1, 1e-6, 1e-9, 1e-12, 1e-300} {
-		s := New(&plan.Tables{}, Options{Timing: FixedRate, Rate: rate, Worlds: 1})
-		slow := New(&plan.Tables{}, Options{Timing: AsCaptured, Speed: rate, Worlds: 1})
+		s := New(&plan.Tables{}, Options{Timing: FixedRate, Rate: rate, Clones: 1})
+		slow := New(&plan.Tables{}, Options{Timing: AsCaptured, Speed: rate, Clones: 1})
 		for id, last := 2, time.Duration(1); id < 1<<40; id <<= 4 {
 			o := &plan.Op{ID: id, Time: int64(id)}
 			due := s.due(o, 0)
@@ -101,7 +101,7 @@ func TestEdges(t *testing.T) {
 		{ID: 5, Time: 20, Latency: 1, Connection: 1, Role: plan.Sessions},
 		{ID: 6, Time: 30, Latency: 1, Connection: 2},
 	}
-	s := New(tables, Options{Timing: AsCaptured, Speed: 1, Worlds: 1})
+	s := New(tables, Options{Timing: AsCaptured, Speed: 1, Clones: 1})
 	got := map[int][]int{}
 	for _, o := range ops {
 		if err := s.Add(o, 0, nil); err != nil {

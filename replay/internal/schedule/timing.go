@@ -34,7 +34,7 @@ type Options struct {
 	// Relaxed gives up the captured order of calls that only their time connects.
 	// Without it Fast and FixedRate keep that order.
 	Relaxed bool
-	Worlds  int // copies of the plan
+	Clones  int // copies of the plan
 	// Stagger is how much later each copy begins than the one before.
 	Stagger time.Duration
 }

@@ -20,19 +20,19 @@ func (r *Ref) Is(dir, name []byte) bool {
 	return r.Name != nil && bytes.Equal(r.Name, name) && bytes.Equal(r.Dir, dir)
 }
 
-// Trail follows the files of a COMPOUND and its reply by handles and names. The zero Trail
+// FileWalk follows the files of a COMPOUND and its reply by handles and names. The zero FileWalk
 // stands before the first operation.
-type Trail struct {
+type FileWalk struct {
 	Walk[Ref, refs]
 	outcome Outcome
 }
 
-// Reset begins another COMPOUND. A Trail that is used again allocates nothing.
-func (t *Trail) Reset() { *t = Trail{Walk: Walk[Ref, refs]{Space: refs{}}} }
+// Reset begins another COMPOUND. A FileWalk that is used again allocates nothing.
+func (t *FileWalk) Reset() { *t = FileWalk{Walk: Walk[Ref, refs]{Space: refs{}}} }
 
 // Step applies an operation, and learns the handle of the current file from its results,
 // if they show it.
-func (t *Trail) Step(number uint32, args, results xdr.Message) {
+func (t *FileWalk) Step(number uint32, args, results xdr.Message) {
 	t.Walk.Step(number, args)
 	if results == nil {
 		return
@@ -45,7 +45,7 @@ func (t *Trail) Step(number uint32, args, results xdr.Message) {
 }
 
 // At returns the file, or the directory, of a place.
-func (t *Trail) At(p *Place) Ref {
+func (t *FileWalk) At(p *Place) Ref {
 	switch p.File {
 	case Given:
 		return Ref{Handle: p.Handle}
@@ -55,7 +55,7 @@ func (t *Trail) At(p *Place) Ref {
 	return t.Current
 }
 
-// refs is the Space of a Trail.
+// refs is the Space of a FileWalk.
 type refs struct{}
 
 func (refs) Handle(h []byte) Ref            { return Ref{Handle: h} }

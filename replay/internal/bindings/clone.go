@@ -12,9 +12,9 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// World holds the values of a plan's symbols for one copy of it. IDs count from 1;
+// Clone holds the values of a plan's symbols for one copy of it. IDs count from 1;
 // index 0 is unused.
-type World struct {
+type Clone struct {
 	Number   int
 	Objects  []Object
 	States   []State
@@ -111,11 +111,11 @@ type listing struct {
 	verifier [8]byte
 }
 
-// Beside is a world in which nothing has a value, to find the handles of NFSv3 with.
-func (w *World) Beside() *World { return newWorld(w.load, w.Number, w.tag) }
+// Beside is a clone in which nothing has a value, to find the handles of NFSv3 with.
+func (w *Clone) Beside() *Clone { return newWorld(w.load, w.Number, w.tag) }
 
-// Take gives calls of NFSv3 the handles of another world, if the server has other ones for NFSv3.
-func (w *World) Take(o *World) {
+// Take gives calls of NFSv3 the handles of another clone, if the server has other ones for NFSv3.
+func (w *Clone) Take(o *Clone) {
 	for i := range w.Objects {
 		w.apart = w.apart || o.Objects[i].Handle != nil && w.Objects[i].Handle != nil && !bytes.Equal(o.Objects[i].Handle, w.Objects[i].Handle)
 	}
@@ -125,24 +125,24 @@ func (w *World) Take(o *World) {
 }
 
 // Apart reports whether the server has other handles for NFSv3 than for NFSv4.
-func (w *World) Apart() bool { return w.apart }
+func (w *Clone) Apart() bool { return w.apart }
 
 // HandleFor is where the handle of an object is that an op has: nil is an op of NFSv3.
-func (w *World) HandleFor(c *plan.Compound, id int) *[]byte {
+func (w *Clone) HandleFor(c *plan.Compound, id int) *[]byte {
 	if w.apart && c == nil {
 		return &w.Objects[id].handle3
 	}
 	return &w.Objects[id].Handle
 }
 
-// New makes n Worlds in which nothing has a value but what the client chooses by
+// New makes n Clones in which nothing has a value but what the client chooses by
 // itself. tag is unlike that of other runs.
-func New(w *workload.Workload, n int, tag string) []*World {
+func New(w *workload.Workload, n int, tag string) []*Clone {
 	listings, guards := asked(w)
 	if w.Streams() {
 		listings, guards = nil, true // what later ops ask for is not known yet
 	}
-	list := make([]*World, n)
+	list := make([]*Clone, n)
 	for i := range list {
 		list[i] = newWorld(w, i, tag)
 		list[i].listings, list[i].guards = listings, guards
@@ -150,9 +150,9 @@ func New(w *workload.Workload, n int, tag string) []*World {
 	return list
 }
 
-func newWorld(w *workload.Workload, number int, tag string) *World {
+func newWorld(w *workload.Workload, number int, tag string) *Clone {
 	t := &w.Tables
-	d := &World{
+	d := &Clone{
 		Number:   number,
 		load:     w,
 		tag:      tag,
@@ -204,7 +204,7 @@ func asked(load *workload.Workload) (listings map[int]bool, guards bool) {
 const maxEntries = 1 << 20
 
 // list keeps what a listing may be continued with.
-func (w *World) list(op int, l *listing) {
+func (w *Clone) list(op int, l *listing) {
 	if w.listings != nil {
 		if w.listings[op] {
 			w.cookies[op] = l
@@ -225,10 +225,10 @@ func (w *World) list(op int, l *listing) {
 }
 
 // Find is the state that a live state id belongs to; 0 if it is not known.
-func (w *World) Find(s *nfs4.Stateid4) int { return w.byOther[s.Other] }
+func (w *Clone) Find(s *nfs4.Stateid4) int { return w.byOther[s.Other] }
 
 // bindState gives a state its value.
-func (w *World) bindState(ref int, s *nfs4.Stateid4) {
+func (w *Clone) bindState(ref int, s *nfs4.Stateid4) {
 	if *s == (nfs4.Stateid4{}) {
 		return
 	}
@@ -249,10 +249,10 @@ func (w *World) bindState(ref int, s *nfs4.Stateid4) {
 }
 
 // Latest reports whether a state is the latest of those with the same state id.
-func (w *World) Latest(ref int) bool { return w.byOther[w.States[ref].other] == ref }
+func (w *Clone) Latest(ref int) bool { return w.byOther[w.States[ref].other] == ref }
 
 // Aliases are earlier states with the same state id.
-func (w *World) Aliases(ref int) (list []int) {
+func (w *Clone) Aliases(ref int) (list []int) {
 	other := w.States[ref].other
 	for i := w.States[ref].alias; i > 0 && i < len(w.States) && w.States[i].other == other && len(list) < len(w.States); i = w.States[i].alias {
 		list = append(list, i)
@@ -261,12 +261,12 @@ func (w *World) Aliases(ref int) (list []int) {
 }
 
 // Follow gives a state the state id of another one.
-func (w *World) Follow(ref, as int) {
+func (w *Clone) Follow(ref, as int) {
 	w.States[ref].other, w.States[ref].seqid = w.States[as].other, w.States[as].seqid
 }
 
 // end notes that a state is no more, with all that have the same state id.
-func (w *World) end(ref int) {
+func (w *Clone) end(ref int) {
 	w.States[ref].Closed = true
 	if last := w.byOther[w.States[ref].other]; last > 0 && w.States[last].other == w.States[ref].other {
 		w.States[last].Closed = true
@@ -277,7 +277,7 @@ func (w *World) end(ref int) {
 }
 
 // advance moves the seqid of a state on.
-func (w *World) advance(s *nfs4.Stateid4) {
+func (w *Clone) advance(s *nfs4.Stateid4) {
 	if i, ok := w.byOther[s.Other]; ok {
 		// A reply that was overtaken by another has an older seqid.
 		if st := &w.States[i]; st.other == s.Other && (int32(s.Seqid-st.seqid) > 0 || s.Seqid == 1 && st.seqid == 0xffffffff) {
@@ -287,7 +287,7 @@ func (w *World) advance(s *nfs4.Stateid4) {
 }
 
 // changedAt keeps the time of last change of an object.
-func (w *World) changedAt(ref int, sec, nsec uint32) {
+func (w *Clone) changedAt(ref int, sec, nsec uint32) {
 	if ref <= 0 || ref >= len(w.Objects) {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // bench is a directory (object 1) with a subdirectory (2) and files (3 to 9).
-func bench(payload plan.PayloadMode) *Ledger {
+func bench(payload plan.PayloadMode) *State {
 	w := &workload.Workload{}
 	w.Tables.Header.Payload = payload
 	w.Tables.Objects = []plan.Object{{ID: 1, Type: "dir", Base: true}, {ID: 2, Type: "dir", Parent: 1, Name: "d"}}

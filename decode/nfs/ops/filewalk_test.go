@@ -33,7 +33,7 @@ func TestTrail(t *testing.T) {
 		{"parent", []step{put("d"), void(nfs4.OP_LOOKUPP)}, "", "", ""},
 		{"void", []step{void(nfs4.OP_PUTFH)}, "", "", ""},
 	} {
-		var w ops.Trail
+		var w ops.FileWalk
 		for _, s := range c.steps {
 			w.Step(uint32(s.op), s.args, s.results)
 		}
@@ -52,7 +52,7 @@ func TestTrailAllocates(t *testing.T) {
 	args, name := &nfs4.PUTFH4args{Object: []byte("d")}, &nfs4.LOOKUP4args{Objname: []byte("f")}
 	res := &nfs4.GETFH4res{Resok4: nfs4.GETFH4resok{Object: []byte("h")}}
 	var void xdr.Message = xdr.Void{}
-	var w ops.Trail
+	var w ops.FileWalk
 	var a ops.Act
 	if n := testing.AllocsPerRun(100, func() {
 		w.Reset()

@@ -7,28 +7,28 @@ import (
 	"math/rand/v2"
 )
 
-// book holds the names that Names knows. It is two tables in one, since nearly always a file has one name: the newest name of each
-// handle, and of each name the handle that it was given last. What is in both is one leaf. Sums are made with the key of the server, so that what is
+// nameTable holds the names that Names knows. It is two tables in one, since nearly always a file has one name: the newest name of each
+// handle, and of each name the handle that it was given last. What is in both is one entry. Sums are made with the key of the server, so that what is
 // equal on two servers has two of them.
-type book struct {
-	leaves []leaf // the first is nobody's: 0 is none
-	free   int32  // the first of a chain
-	count  [2]int // of leaves in each table
-	heads  [2][]int32
+type nameTable struct {
+	entries []entry // the first is nobody's: 0 is none
+	free    int32   // the first of a chain
+	count   [2]int  // of entries in each table
+	heads   [2][]int32
 }
 
-// leaf says that a file was found under a name. There is one at most for each handle, directory and name.
-type leaf struct {
+// entry says that a file was found under a name. There is one at most for each handle, directory and name.
+type entry struct {
 	dir       *directory
-	text      []byte // the handle, and the name behind it, in room of the leaf's own, which is used again
+	text      []byte // the handle, and the name behind it, in room of the entry's own, which is used again
 	handleLen int32
 	in        [2]bool
 	sums      [2]uint64
 	next      [2]int32 // in the chains of the tables; if it is free, the first is the next free one
 }
 
-func (x *leaf) handle() []byte { return x.text[:x.handleLen] }
-func (x *leaf) name() []byte   { return x.text[x.handleLen:] }
+func (x *entry) handle() []byte { return x.text[:x.handleLen] }
+func (x *entry) name() []byte   { return x.text[x.handleLen:] }
 
 // directory is what the names in a directory have in common. There may be several of one directory.
 type directory struct {
@@ -37,10 +37,10 @@ type directory struct {
 	server Server
 }
 
-// keepLeaf is how much room a free leaf keeps for a handle and a name.
-const keepLeaf = 128
+// keepEntry is how much room a free entry keeps for a handle and a name.
+const keepEntry = 128
 
-// The tables of a book.
+// The tables of a nameTable.
 const (
 	byHandle = 0
 	byName   = 1
@@ -48,21 +48,21 @@ const (
 
 const leastHeads = 64 // a power of two, as all lengths
 
-func newBook() *book {
-	b := &book{leaves: make([]leaf, 1, leastHeads)}
+func newNameTable() *nameTable {
+	b := &nameTable{entries: make([]entry, 1, leastHeads)}
 	b.heads = [2][]int32{make([]int32, leastHeads), make([]int32, leastHeads)}
 	return b
 }
 
 // head is where the chain of a sum begins.
-func (b *book) head(table int, sum uint64) *int32 {
+func (b *nameTable) head(table int, sum uint64) *int32 {
 	heads := b.heads[table]
 	return &heads[sum&uint64(len(heads)-1)]
 }
 
-// ofHandle finds the leaf of a handle, which has its newest name; 0 if it has none. It returns the sum of the handle as well. The book
+// ofHandle finds the entry of a handle, which has its newest name; 0 if it has none. It returns the sum of the handle as well. The name table
 // may be nil.
-func (b *book) ofHandle(key uint64, handle []byte) (i int32, sum uint64) {
+func (b *nameTable) ofHandle(key uint64, handle []byte) (i int32, sum uint64) {
 	if n := len(handle); n >= 16 && n <= 32 {
 		sum = wordsOf(handle).sum(key, n)
 	} else {
@@ -72,13 +72,13 @@ func (b *book) ofHandle(key uint64, handle []byte) (i int32, sum uint64) {
 }
 
 // at is ofHandle for a handle whose sum is known.
-func (b *book) at(sum uint64, handle []byte) int32 {
+func (b *nameTable) at(sum uint64, handle []byte) int32 {
 	if b == nil {
 		return 0
 	}
 	i := *b.head(byHandle, sum)
 	for i != 0 {
-		x := &b.leaves[i]
+		x := &b.entries[i]
 		if x.sums[byHandle] == sum && same(x.handle(), handle) {
 			break
 		}
@@ -87,9 +87,9 @@ func (b *book) at(sum uint64, handle []byte) int32 {
 	return i
 }
 
-// ofName finds the leaf of a name, which has its newest handle; 0 if it has none. It returns the sum of the name as well. The directory
+// ofName finds the entry of a name, which has its newest handle; 0 if it has none. It returns the sum of the name as well. The directory
 // may be nil, or that of the parent.
-func (b *book) ofName(key uint64, dir *directory, parent, name []byte) (i int32, sum uint64) {
+func (b *nameTable) ofName(key uint64, dir *directory, parent, name []byte) (i int32, sum uint64) {
 	if dir != nil {
 		sum = keyedSum(dir.sum, name)
 	} else {
@@ -97,7 +97,7 @@ func (b *book) ofName(key uint64, dir *directory, parent, name []byte) (i int32,
 	}
 	i = *b.head(byName, sum)
 	for i != 0 {
-		x := &b.leaves[i]
+		x := &b.entries[i]
 		if x.sums[byName] == sum && (x.dir == dir || same(x.dir.handle, parent)) && string(x.name()) == string(name) {
 			break
 		}
@@ -106,22 +106,22 @@ func (b *book) ofName(key uint64, dir *directory, parent, name []byte) (i int32,
 	return i, sum
 }
 
-// add makes a leaf that is in no table.
-func (b *book) add(handle []byte, dir *directory, name []byte, sums [2]uint64) int32 {
+// add makes an entry that is in no table.
+func (b *nameTable) add(handle []byte, dir *directory, name []byte, sums [2]uint64) int32 {
 	i := b.free
 	if i == 0 {
-		i = int32(len(b.leaves))
-		b.leaves = append(b.leaves, leaf{})
+		i = int32(len(b.entries))
+		b.entries = append(b.entries, entry{})
 	} else {
-		b.free = b.leaves[i].next[byHandle]
+		b.free = b.entries[i].next[byHandle]
 	}
-	x := &b.leaves[i]
+	x := &b.entries[i]
 	x.text, x.handleLen, x.dir, x.sums = append(append(x.text, handle...), name...), int32(len(handle)), dir, sums
 	return i
 }
 
-// put puts leaf i, which is x, into a table that it is not in.
-func (b *book) put(table int, x *leaf, i int32) {
+// put puts entry i, which is x, into a table that it is not in.
+func (b *nameTable) put(table int, x *entry, i int32) {
 	if b.count[table] >= len(b.heads[table]) {
 		b.widen(table)
 	}
@@ -129,7 +129,7 @@ func (b *book) put(table int, x *leaf, i int32) {
 }
 
 // link is put if there are enough chains.
-func (b *book) link(table int, x *leaf, i int32) {
+func (b *nameTable) link(table int, x *entry, i int32) {
 	h := b.head(table, x.sums[table])
 	x.in[table], x.next[table] = true, *h
 	*h = i
@@ -137,46 +137,46 @@ func (b *book) link(table int, x *leaf, i int32) {
 }
 
 // widen makes twice as many chains.
-func (b *book) widen(table int) {
+func (b *nameTable) widen(table int) {
 	b.heads[table], b.count[table] = make([]int32, 2*len(b.heads[table])), 0
-	for i := range b.leaves {
-		if x := &b.leaves[i]; x.in[table] {
+	for i := range b.entries {
+		if x := &b.entries[i]; x.in[table] {
 			b.link(table, x, int32(i))
 		}
 	}
 }
 
-// take takes leaf i, which is x, out of a table that it is in.
-func (b *book) take(table int, x *leaf, i int32) {
+// take takes entry i, which is x, out of a table that it is in.
+func (b *nameTable) take(table int, x *entry, i int32) {
 	at := b.head(table, x.sums[table])
 	for *at != i {
-		at = &b.leaves[*at].next[table]
+		at = &b.entries[*at].next[table]
 	}
 	*at = x.next[table]
 	x.in[table] = false
 	b.count[table]--
 }
 
-// release frees leaf i, which is x and is in no table any more.
-func (b *book) release(x *leaf, i int32) {
-	if x.dir, x.text = nil, x.text[:0]; cap(x.text) > keepLeaf {
+// release frees entry i, which is x and is in no table any more.
+func (b *nameTable) release(x *entry, i int32) {
+	if x.dir, x.text = nil, x.text[:0]; cap(x.text) > keepEntry {
 		x.text = nil
 	}
 	x.next[byHandle], b.free = b.free, i
 }
 
 // is reports whether it is a name in a directory.
-func (x *leaf) is(parent, name []byte) bool {
+func (x *entry) is(parent, name []byte) bool {
 	return same(x.dir.handle, parent) && string(x.name()) == string(name)
 }
 
-// size is what the leaf takes in one of the tables, in bytes.
-func (x *leaf) size() int { return len(x.text) + len(x.dir.handle) + entryBytes }
+// size is what the entry takes in one of the tables, in bytes.
+func (x *entry) size() int { return len(x.text) + len(x.dir.handle) + entryBytes }
 
-// rehash puts all leaves where this process looks for them, whose sums are others: the book is as another process has saved it.
-func (b *book) rehash() {
-	old := b.leaves
-	*b = *newBook()
+// rehash puts all entries where this process looks for them, whose sums are others: the name table is as another process has saved it.
+func (b *nameTable) rehash() {
+	old := b.entries
+	*b = *newNameTable()
 	for i := range old {
 		x := old[i]
 		if !x.in[byHandle] && !x.in[byName] || x.dir == nil {
@@ -187,7 +187,7 @@ func (b *book) rehash() {
 		n := b.add(x.handle(), x.dir, x.name(), [2]uint64{byHandle: keyedSum(key, x.handle()), byName: keyedSum(x.dir.sum, x.name())})
 		for table, in := range x.in {
 			if in {
-				b.put(table, &b.leaves[n], n)
+				b.put(table, &b.entries[n], n)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRehash loads a book that another process has saved, with other hash keys: all names are found.
+// TestRehash loads a name table that another process has saved, with other hash keys: all names are found.
 func TestRehash(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	n := &Names{}
@@ -17,17 +17,17 @@ func TestRehash(t *testing.T) {
 		n.rename(word(40), word(100), word(40), word(100))
 	}
 	handles, names := n.byHandle(), n.byName()
-	for i := range n.book.leaves {
-		x := &n.book.leaves[i]
+	for i := range n.known.entries {
+		x := &n.known.entries[i]
 		x.sums = [2]uint64{random.Uint64(), random.Uint64()}
 		if x.dir != nil {
 			x.dir.sum = random.Uint64()
 		}
 	}
 	// A file may hold what no book has.
-	n.book.leaves = append(n.book.leaves, leaf{text: []byte("name"), in: [2]bool{true, true}})
-	n.book.rehash()
-	again := Names{book: n.book, bytes: n.bytes}
+	n.known.entries = append(n.known.entries, entry{text: []byte("name"), in: [2]bool{true, true}})
+	n.known.rehash()
+	again := Names{known: n.known, bytes: n.bytes}
 	if now := again.byHandle(); len(now) != len(handles) || len(now) < 100 {
 		t.Errorf("%d handles, want %d", len(now), len(handles))
 	} else {
@@ -40,8 +40,8 @@ func TestRehash(t *testing.T) {
 	if now := again.byName(); len(now) != len(names) {
 		t.Errorf("%d names, want %d", len(now), len(names))
 	}
-	for i := range again.book.leaves {
-		if x := &again.book.leaves[i]; x.in[byName] && x.dir.sum != keyedSum(x.dir.server.key(), x.dir.handle) {
+	for i := range again.known.entries {
+		if x := &again.known.entries[i]; x.in[byName] && x.dir.sum != keyedSum(x.dir.server.key(), x.dir.handle) {
 			t.Fatalf("the sum of directory %q is that of another process", x.dir.handle)
 		}
 	}
@@ -82,7 +82,7 @@ func TestKeyedSum(t *testing.T) {
 		if seen[keyedSum(other, b)] || seen[keyedSum(key, make([]byte, n+1))] {
 			t.Errorf("%d bytes: key or length do not count", n)
 		}
-		if _, sum := (*book)(nil).ofHandle(Server(7).key(), b); sum != keyedSum(Server(7).key(), b) {
+		if _, sum := (*nameTable)(nil).ofHandle(Server(7).key(), b); sum != keyedSum(Server(7).key(), b) {
 			t.Errorf("%d bytes: a search has another sum", n)
 		}
 	}

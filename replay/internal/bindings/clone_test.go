@@ -15,15 +15,15 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// one is a world of a workload with these tables.
-func one(t plan.Tables, ops ...*plan.Op) *World {
+// one is a clone of a workload with these tables.
+func one(t plan.Tables, ops ...*plan.Op) *Clone {
 	return New(&workload.Workload{Tables: t, Ops: ops}, 1, "test")[0]
 }
 
 // TestHandles: what replies give is what later calls get.
 func TestHandles(t *testing.T) {
 	w := one(plan.Tables{Objects: []plan.Object{{ID: 1, Path: "f"}, {ID: 2, Origin: plan.Above}, {ID: 3, Origin: plan.Stale}}})
-	values := &Values{World: w, Form: &Form{Slot: -1}}
+	values := &Values{Clone: w, Form: &Form{Slot: -1}}
 	get := func(id int) ([]byte, error) {
 		return values.Append(nil, &plan.Op{}, &plan.Field{Kind: plan.FieldHandle, Ref: id})
 	}
@@ -91,7 +91,7 @@ func TestLockRefused(t *testing.T) {
 	}
 	answer(nfs4.NFS4ERR_DENIED)
 	form := &Form{Op: read, Slot: -1}
-	b, err := (&Values{World: w, Form: form}).Append(nil, read, &read.Compound.Ops[0].Args[0])
+	b, err := (&Values{Clone: w, Form: form}).Append(nil, read, &read.Compound.Ops[0].Args[0])
 	if why := w.Omitted(unlock); why != verdict.NoState || err != nil || [16]byte(b) != [16]byte{} || form.Note != verdict.Stateless {
 		t.Errorf("refused: %v, %x, %v, %v", why, b, err, form.Note)
 	}
@@ -134,7 +134,7 @@ func TestOmitted(t *testing.T) {
 func TestUndelegated(t *testing.T) {
 	w := one(plan.Tables{States: []plan.State{{Kind: plan.DelegationState}}})
 	f := &Form{Op: &plan.Op{}, Slot: -1}
-	b, err := (&Values{World: w, Form: f}).Append(nil, f.Op, &plan.Field{Kind: plan.FieldState, Ref: 1})
+	b, err := (&Values{Clone: w, Form: f}).Append(nil, f.Op, &plan.Field{Kind: plan.FieldState, Ref: 1})
 	if err != nil || len(b) != 16 || f.Note != verdict.Undelegated {
 		t.Errorf("%x, %v, %s", b, err, f.Note)
 	}
@@ -176,7 +176,7 @@ func TestStateIDs(t *testing.T) {
 func TestUnknownClient(t *testing.T) {
 	w := one(plan.Tables{Clients: []plan.Client{{ID: 1}, {ID: 2, DefinedBy: 7}}})
 	for ref, before := range map[int]bool{1: true, 2: false} {
-		_, err := (&Values{World: w, Form: &Form{Slot: -1}}).Append(nil, nil, &plan.Field{Kind: plan.FieldClient, Ref: ref})
+		_, err := (&Values{Clone: w, Form: &Form{Slot: -1}}).Append(nil, nil, &plan.Field{Kind: plan.FieldClient, Ref: ref})
 		var u *Unbound
 		if !errors.As(err, &u) || strings.Contains(err.Error(), "was there before the capture") != before {
 			t.Errorf("client %d: %v", ref, err)
@@ -232,7 +232,7 @@ func TestApart(t *testing.T) {
 	w.Objects[1].Handle = []byte("four")
 	v3, v4 := &plan.Op{Program: nfs3.NFS_PROGRAM, Version: 3, Procedure: nfs3.NFSPROC3_LOOKUP, Binds: []plan.Bind{{Kind: plan.FieldHandle, Ref: 2}}}, &plan.Op{Compound: &plan.Compound{}}
 	handle := func(o *plan.Op, id int) string {
-		b, err := (&Values{World: w, Form: &Form{Slot: -1}}).Append(nil, o, &plan.Field{Kind: plan.FieldHandle, Ref: id})
+		b, err := (&Values{Clone: w, Form: &Form{Slot: -1}}).Append(nil, o, &plan.Field{Kind: plan.FieldHandle, Ref: id})
 		if err != nil {
 			return ""
 		}
@@ -254,9 +254,9 @@ func TestApart(t *testing.T) {
 	}
 	r := w.Beside()
 	if !r.Restore(w.Snapshot()) {
-		t.Fatal("no world again")
+		t.Fatal("no clone again")
 	}
 	if w = r; !w.Apart() || handle(v3, 1) != "three" || handle(v4, 1) != "four" || handle(v3, 2) != "new" {
-		t.Error("a saved world has other handles")
+		t.Error("a saved clone has other handles")
 	}
 }

@@ -11,14 +11,14 @@ const (
 	maxTrails    = 1 << 18 // the same, of all together
 )
 
-// trail has the times when the last packets of a direction were seen, by PSN.
-type trail []rdma.Step
+// sightings has the times when the last packets of a direction were seen, by PSN.
+type sightings []rdma.Step
 
-// sent is the trail of the requests.
-func (d *direction) sent() *trail { return (*trail)(&d.Steps) }
+// sent are the sightings of the requests.
+func (d *direction) sent() *sightings { return (*sightings)(&d.Steps) }
 
 // note is put, which most of the time has nothing to make room for.
-func (t *trail) note(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
+func (t *sightings) note(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
 	list := *t
 	if uint32(span) >= uint32(len(list)) {
 		t.put(r, psn, ref, span)
@@ -29,13 +29,13 @@ func (t *trail) note(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
 }
 
 // put notes a packet; span is how many PSNs should be remembered.
-func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
+func (t *sightings) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
 	if n := len(*t); n == 0 || int(span) >= n && n < trailMost {
 		size := max(2*n, trailStart)
 		if n == 0 || r.steps+size-n <= maxTrails/16*r.scale {
 			r.steps += size - n
 			old := *t
-			*t = make(trail, size)
+			*t = make(sightings, size)
 			for _, s := range old {
 				if s.Ref.Seen() {
 					(*t)[s.PSN&uint32(size-1)] = s
@@ -47,7 +47,7 @@ func (t *trail) put(r *Recorder, psn uint32, ref rdma.Ref, span int32) {
 }
 
 // get is when a PSN was last seen; the zero Ref if that is not remembered.
-func (t *trail) get(psn uint32) rdma.Ref {
+func (t *sightings) get(psn uint32) rdma.Ref {
 	if len(*t) == 0 {
 		return rdma.Ref{}
 	}
@@ -58,7 +58,7 @@ func (t *trail) get(psn uint32) rdma.Ref {
 }
 
 // after is the first packet behind psn of the next few that was seen since at.
-func (t *trail) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
+func (t *sightings) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
 	for i := uint32(1); i <= 16; i++ {
 		if ref := t.get(rdma.PSNAdd(psn, i)); ref.Seen() && ref.Number >= at.Number && (!first.Seen() || ref.Number < first.Number) {
 			first = ref
@@ -67,7 +67,7 @@ func (t *trail) after(psn uint32, at rdma.Ref) (first rdma.Ref) {
 	return first
 }
 
-func (t *trail) reset(r *Recorder) {
+func (t *sightings) reset(r *Recorder) {
 	r.steps -= len(*t)
 	*t = nil
 }

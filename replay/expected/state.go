@@ -12,8 +12,8 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-// Ledger follows one copy of a plan on one server. It belongs to one goroutine.
-type Ledger struct {
+// State follows one copy of a plan on one server. It belongs to one goroutine.
+type State struct {
 	load   *workload.Workload
 	args   workload.Arguments
 	files  map[int]*file      // by object
@@ -29,10 +29,10 @@ type Ledger struct {
 	buffers [2][]byte
 }
 
-// New returns a Ledger that knows nothing.
-func New(load *workload.Workload) *Ledger {
+// New returns a State that knows nothing.
+func New(load *workload.Workload) *State {
 	acls := slices.ContainsFunc(load.Tables.Objects, func(o plan.Object) bool { return len(o.ACL) > 0 })
-	return &Ledger{acls: acls, load: load, files: map[int]*file{}, names: map[int]*directory{}, links: map[int]int{}, whole: map[int]bool{}}
+	return &State{acls: acls, load: load, files: map[int]*file{}, names: map[int]*directory{}, links: map[int]int{}, whole: map[int]bool{}}
 }
 
 // Call is a finished call.
@@ -47,7 +47,7 @@ type Call struct {
 }
 
 // Done applies the effects of a call. Calls have to come in the order of their replies.
-func (l *Ledger) Done(c *Call) {
+func (l *State) Done(c *Call) {
 	if !c.Op.Modifies {
 		if c.Result != nil {
 			l.readTimes(c)
@@ -80,7 +80,7 @@ func (l *Ledger) Done(c *Call) {
 
 // unbound finds the object of a CREATE or OPEN that the plan does not give one, since the capture lacks its reply: the one that has the
 // name here.
-func (l *Ledger) unbound(s *step) {
+func (l *State) unbound(s *step) {
 	switch a := s.args.(type) {
 	case *nfs3.CREATE3args:
 		// Other modes make a file, or find one that they have made.
@@ -168,7 +168,7 @@ type file struct {
 	latest  time.Time // when the reply to the latest call that changed it came
 }
 
-func (l *Ledger) file(id int) *file {
+func (l *State) file(id int) *file {
 	f := l.files[id]
 	if f == nil {
 		f = &file{}
