@@ -755,8 +755,8 @@ func (k *conn) delayedAcks() bool {
 	if k.fabric < rdma.IWARP {
 		return false
 	}
-	if k.both != nil && (k.both.points[0].delayedAcks() || k.both.points[1].delayedAcks()) {
-		return true
+	if k.both != nil {
+		return k.both.points[0].delayedAcks() || k.both.points[1].delayedAcks()
 	}
 	return k.near[0] < k.floor[0] || k.near[1] < k.floor[1]
 }
@@ -827,6 +827,15 @@ func (b *batch) sameWay(k *conn) bool {
 	})
 }
 
+// unclear reports whether another connection between the same hosts shows neither distance nor that it is near: then the distance of this one
+// may be that of both.
+func (b *batch) unclear(k *conn) bool {
+	return slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
+		near := o.samples[0] >= 4 && o.round() < k.round()/2
+		return o != k && len(o.calls) > 0 && !near && !b.distant(o) && !b.sameWay(o)
+	})
+}
+
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
@@ -838,7 +847,7 @@ func (b *batch) pathDelay() {
 		round := k.round()
 		base := b.nearest(k, round)
 		f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Certain, typical: round, limit: base}
-		if round < far || k.samples[0] < 8 {
+		if round < far || k.samples[0] < 8 || b.unclear(k) {
 			f.certainty = Likely
 		}
 		if k.queued || b.slowed(k) || (p.busy || p.queues > round/2) && !k.constant() {

@@ -139,12 +139,13 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	loud := b.neighbours(server, q, n)
 	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
 	few := len(calls) < manyInLine
+	reads := slices.ContainsFunc(calls, func(x *call) bool { return x.firstRead != 0 && x.conn.depth <= 1 }) // 0: not known
 	switch mean := waited / int64(len(calls)); {
 	case mean < 100_000 || n > 1 && mean < 200_000 || waited < 3*worked || loud:
 		f.certainty = Possible
 	case slices.ContainsFunc(calls, func(x *call) bool { return few && x.conn.restless() || x.firstRead != 0 && x.conn.depth == 1 }):
 		f.certainty = Possible // they may wait for the Reads of others
-	case n == 1 && !few && q.free > 0:
+	case n == 1 && !few && q.free > 0 && !reads:
 		f.certainty = Certain
 	}
 	for i, x := range q.calls {
