@@ -314,6 +314,10 @@ func joinUnits(src state.Source) (*Report, error) {
 func whole(list []*point) *Recorder {
 	r := New(Options{})
 	r.final, r.points, r.traffic = true, &points{list: list, ended: true}, &traffic{lanes: make(map[int]*[2]lane)}
+	for _, p := range list {
+		r.traffic.stops = append(r.traffic.stops, p.rec.seenTraffic().stops...)
+	}
+	slices.SortFunc(r.traffic.stops, func(a, b still) int { return cmp.Compare(a.from, b.from) })
 	type id struct {
 		ends string
 		nth  int
