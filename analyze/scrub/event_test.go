@@ -14,22 +14,6 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// events are the packets that become of others.
-func events(t *testing.T, in packets, opt Options) (out packets) {
-	t.Helper()
-	opt.Key = []byte("the key of the tests")
-	opt.Write = func(p *capture.Packet) error {
-		q := *p
-		q.Data = bytes.Clone(p.Data)
-		out = append(out, q)
-		return nil
-	}
-	if _, err := New(opt).Run(&in, decode.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // The copy of a recording has the transactions of the recording, between other hosts.
 func TestEventsKeepTransactions(t *testing.T) {
 	t.Parallel()
@@ -62,7 +46,8 @@ func TestEventsKeepTransactions(t *testing.T) {
 	for _, file := range files {
 		in := read(t, file)
 		was, from := list(append(packets(nil), in...))
-		is, to := list(events(t, append(packets(nil), in...), Options{}))
+		out, _ := copied(t, in, Options{})
+		is, to := list(out)
 		if len(was) == 0 || len(was) != len(is) {
 			t.Fatalf("%s: %d calls become %d", file, len(was), len(is))
 		}
@@ -104,7 +89,7 @@ func TestEventsTellNothing(t *testing.T) {
 	add([]byte(" x-12 [000] .... 1.000000: of_another_kind: name=" + secret))
 	add([]byte(secret))
 	add(nil)
-	out := events(t, in, Options{})
+	out, _ := copied(t, in, Options{})
 	if len(out) != len(in) {
 		t.Fatalf("%d events become %d", len(in), len(out))
 	}
@@ -117,8 +102,8 @@ func TestEventsTellNothing(t *testing.T) {
 	}
 	counter := (&ftrace.Event{Kind: ftrace.Counter, Program: []byte("mlx5_0/1"), Procedure: []byte("out_of_sequence"), Grown: 3}).Append(nil)
 	var e ftrace.Event
-	data := events(t, packets{{Number: 1, Link: capture.LinkTrace, Length: uint32(len(counter)), Data: counter}}, Options{})[0].Data
-	if !e.Decode(data) || e.Grown != 3 || string(e.Procedure) != "out_of_sequence" || !strings.HasSuffix(string(e.Program), "/1") || strings.Contains(string(e.Program), "mlx5") {
+	out, _ = copied(t, packets{{Number: 1, Link: capture.LinkTrace, Length: uint32(len(counter)), Data: counter}}, Options{})
+	if !e.Decode(out[0].Data) || e.Grown != 3 || string(e.Procedure) != "out_of_sequence" || !strings.HasSuffix(string(e.Program), "/1") || strings.Contains(string(e.Program), "mlx5") {
 		t.Errorf("a counter becomes %q %q", e.Program, e.Procedure)
 	}
 }

@@ -61,8 +61,8 @@ func read(t testing.TB, file string) (all packets) {
 	return all
 }
 
-// scrubbed is the copy of a capture.
-func scrubbed(t testing.TB, in packets, opt Options) (out packets, st Stats) {
+// copied are the packets that a Scrubber makes of others.
+func copied(t testing.TB, in packets, opt Options) (out packets, s *Scrubber) {
 	t.Helper()
 	opt.Key = []byte("the key of the tests")
 	opt.Write = func(p *capture.Packet) error {
@@ -71,11 +71,18 @@ func scrubbed(t testing.TB, in packets, opt Options) (out packets, st Stats) {
 		out = append(out, q)
 		return nil
 	}
-	s := New(opt)
-	copied := append(packets(nil), in...)
-	if _, err := s.Run(&copied, decode.Options{}); err != nil {
+	s = New(opt)
+	in = append(packets(nil), in...)
+	if _, err := s.Run(&in, decode.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	return out, s
+}
+
+// scrubbed is the copy of a capture, of which each packet has the length of its original.
+func scrubbed(t testing.TB, in packets, opt Options) (packets, Stats) {
+	t.Helper()
+	out, s := copied(t, in, opt)
 	if len(out) != len(in) {
 		t.Fatalf("%d packets become %d", len(in), len(out))
 	}
