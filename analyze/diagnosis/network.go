@@ -827,12 +827,17 @@ func (b *batch) sameWay(k *conn) bool {
 	})
 }
 
-// unclear reports whether another connection between the same hosts shows neither distance nor that it is near: then the distance of this one
-// may be that of both.
+// unclear reports whether another connection between the same hosts shows another distance, or neither distance nor that it is near: then
+// what was measured may be more than the way.
 func (b *batch) unclear(k *conn) bool {
 	return slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
-		near := o.samples[0] >= 4 && o.round() < k.round()/2
-		return o != k && len(o.calls) > 0 && !near && !b.distant(o) && !b.sameWay(o)
+		switch {
+		case o == k || len(o.calls) == 0:
+			return false
+		case b.distant(o) || b.sameWay(o):
+			return 4*o.round() < 3*k.round() || 3*o.round() > 4*k.round()
+		}
+		return o.samples[0] < 4 || o.round() >= k.round()/2
 	})
 }
 

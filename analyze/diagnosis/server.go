@@ -381,7 +381,7 @@ func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Cert
 	switch {
 	case b.inLine[calls[0].server] || k.depth == 1 && calls[0].firstRead != 0 || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
 		return Possible
-	case mid >= long && quick*2 >= len(times) && alone && !tailed(times): // otherwise it may work on calls of other clients
+	case mid >= long && quick*2 >= len(times) && alone && !tailed(times) && !b.maybeBehindReads(k): // otherwise it may work on calls of other clients
 		return Certain
 	case k.fabric >= rdma.IWARP && quick*4 < len(times): // TCP's acknowledgements bound the way less well
 		return Possible
@@ -391,6 +391,11 @@ func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Cert
 		return Likely
 	}
 	return Possible
+}
+
+// maybeBehindReads reports whether calls may wait behind Reads: there are some, and the setup, which says how many may be under way, was not seen.
+func (b *batch) maybeBehindReads(k *conn) bool {
+	return slices.ContainsFunc(b.pairs[k.pair].calls, func(x *call) bool { return x.firstRead != 0 && x.conn.depth == 0 })
 }
 
 // answeredTogether reports whether most of the calls that were long with the server were answered at once with others that were: what let them go may be
