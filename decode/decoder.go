@@ -392,19 +392,20 @@ func (d *Decoder) track(b *capture.Batch, x *dissection) {
 func (d *Decoder) dissected(b *capture.Batch, x *dissection, from int) {
 	packets := b.Packets[from:x.done]
 	units := x.units[:len(packets)]
+	arrival := d.observer.Arrival
 	for i := range packets {
 		if d.stop.Load() {
 			return
 		}
 		p, u := &packets[i], &units[i]
 		if u.Full >= 0 {
-			if arrival := d.observer.Arrival; arrival != nil {
+			if arrival != nil {
 				arrival(p, nil)
 			}
 			d.inFull(b, from+i, &x.full[u.Full], x.roce)
 			continue
 		}
-		if arrival := d.observer.Arrival; arrival != nil {
+		if arrival != nil {
 			arrival(p, &u.Fast)
 		}
 		if p.Time < d.stats.Last.Time-MaxBack {

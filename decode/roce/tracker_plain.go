@@ -42,7 +42,10 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		if !fl.plain.acks || !l.Syndrome.IsACK() || fl.plain.peer.strange(l.PSN) {
 			return t.unplain(p, tap, tenant, l)
 		}
-		ref := t.took(fl, p, l)
+		ref := fl.took(p, l)
+		if t.messages.tracer != nil {
+			known.Header = l.header()
+		}
 		sent.Packets++
 		sent.Bytes += uint64(BTHSize + AETHSize + l.rest())
 		sent.Acks++
@@ -69,7 +72,10 @@ func (t *Tracker) Fast(p *capture.Packet, tap uint16, tenant uint64, l *FastPack
 		if !fl.plain.sends || l.PSN != fl.next {
 			return t.unplain(p, tap, tenant, l)
 		}
-		ref := t.took(fl, p, l)
+		ref := fl.took(p, l)
+		if t.messages.tracer != nil {
+			known.Header = l.header()
+		}
 		sent.Packets++
 		sent.Bytes += uint64(l.size())
 		sent.Sends++
@@ -132,15 +138,12 @@ func (fl *flow) carriesRPC(tag rdma.Tag) {
 }
 
 // took notes what each packet changes.
-func (t *Tracker) took(fl *flow, p *capture.Packet, l *FastPacket) rdma.Ref {
+func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
 	ref := rdma.Ref{Time: p.Time, Number: p.Number}
 	fl.tap.Took(ref.Time)
 	fl.good++
 	fl.port, fl.last = l.SrcPort, ref.Number
 	fl.c.used, fl.plain.known.Last = true, ref
-	if t.messages.tracer != nil {
-		fl.plain.known.Header = l.header()
-	}
 	return ref
 }
 
