@@ -827,15 +827,15 @@ func (b *batch) sameWay(k *conn) bool {
 	})
 }
 
-// unclear reports whether another connection between the same hosts shows another distance, or neither distance nor that it is near: then
-// what was measured may be more than the way.
+// unclear reports whether another connection to the same server shows neither distance nor that it is near, or one between the same hosts another
+// distance: then what was measured may be more than the way, or not all of it.
 func (b *batch) unclear(k *conn) bool {
-	return slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
+	return slices.ContainsFunc(b.order, func(o *conn) bool {
 		switch {
-		case o == k || len(o.calls) == 0:
+		case o == k || len(o.calls) == 0 || o.calls[0].server != k.calls[0].server:
 			return false
 		case b.distant(o) || b.sameWay(o):
-			return 4*o.round() < 3*k.round() || 3*o.round() > 4*k.round()
+			return o.pair == k.pair && (4*o.round() < 3*k.round() || 3*o.round() > 4*k.round())
 		}
 		return o.samples[0] < 4 || o.round() >= k.round()/2
 	})
@@ -844,6 +844,9 @@ func (b *batch) unclear(k *conn) bool {
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
+	server := make(map[*finding]uint16)
+	var order []*finding
+	doubtful := make(map[uint16]bool) // servers to which distances are not certain
 	for _, k := range b.order {
 		if !b.distant(k) && !b.sameWay(k) {
 			continue
@@ -858,6 +861,7 @@ func (b *batch) pathDelay() {
 		if k.queued || b.slowed(k) || (p.busy || p.queues > round/2) && !k.constant() {
 			f.certainty = Possible // acknowledgements wait behind data
 		}
+		whole := int64(0)
 		k.each(func(x *call) {
 			n := round - base
 			if x.firstRead != 0 {
@@ -866,8 +870,20 @@ func (b *batch) pathDelay() {
 			if x.done > x.end { // the client fetched the data
 				n += round - base
 			}
+			whole += n
 			f.of(x, x.take(n))
 		})
+		if f.certainty == Certain && f.time*4 < whole*3 {
+			f.certainty = Likely // other causes seem to have taken some of it
+		}
+		to := k.calls[0].server
+		server[f], order = to, append(order, f)
+		doubtful[to] = doubtful[to] || f.certainty != Certain
+	}
+	for _, f := range order {
+		if f.certainty == Certain && doubtful[server[f]] {
+			f.certainty = Likely // the others may have the same
+		}
 		b.Recorder.found(f)
 	}
 }
