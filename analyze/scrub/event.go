@@ -13,8 +13,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// event copies what is known of an event of a kernel: its numbers, those of its texts that kernels have, and addresses as those of packets
-// are. A line of text becomes a record.
+// event copies what is known of a kernel event: its numbers and the words that Linux has. Addresses are replaced, as those of packets. A line of
+// text becomes a record.
 func (s *Scrubber) event(p *capture.Packet, h *held) bool {
 	e := &s.traced
 	if !e.Decode(h.data) || e.Kind == ftrace.Other {
@@ -50,12 +50,12 @@ func (s *Scrubber) endpoint(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(addr, a.Port())
 }
 
-// words are the program and the procedure of an event: of a counter the adapter with its port, and the counter.
+// words returns the program and the procedure of an event. A counter has its adapter and port, and its name, in their places.
 func (s *Scrubber) words(e *ftrace.Event) (program, procedure []byte) {
 	if e.Kind == ftrace.Counter {
 		port := make([]byte, len(e.Program))
 		s.names.replace(xdr.Path, port, e.Program)
-		if i := bytes.LastIndexByte(e.Program, '/'); digits(e.Program[i+1:]) {
+		if i := bytes.LastIndexByte(e.Program, '/'); i >= 0 && digits(e.Program[i+1:]) {
 			copy(port[i+1:], e.Program[i+1:])
 		}
 		if adapter.Meaning(string(e.Procedure)) == "" {
@@ -69,7 +69,7 @@ func (s *Scrubber) words(e *ftrace.Event) (program, procedure []byte) {
 	return listed(e.Program, kernelWords), listed(e.Procedure, kernelWords)
 }
 
-// listed is a text that is in a list, else zeros.
+// listed returns a text that is in a list, and zeros in place of any other.
 func listed(text []byte, list map[string]bool) []byte {
 	if len(text) == 0 || list[string(text)] {
 		return text
@@ -77,12 +77,12 @@ func listed(text []byte, list map[string]bool) []byte {
 	return make([]byte, len(text))
 }
 
-// kernelWords are the words of Linux in events that are no names of procedures: programs, kinds of transports, how arguments travel, types of
-// headers (RFC 8166, section 4.2), what the client's statistics call a COMPOUND, and operations of NFSv4 in a server.
+// kernelWords are the words of Linux's events besides the procedures of nfs.Find: programs, transports, how arguments travel, types of headers
+// (RFC 8166, section 4.2), the names of a COMPOUND in the client's statistics, and the operations of NFSv4 in a server.
 var kernelWords = func() map[string]bool {
-	m := map[string]bool{"read list": true, "*read list": true}
+	m := map[string]bool{"read list": true, "*read list": true, "NFSv4 callback": true}
 	for word := range strings.FieldsSeq(`
-		nfs nfsd nfsv2 nfsv3 nfsv4 nfs4_cb nfs_cb nfsacl nfs_acl lockd nlm statd nsm mount rpcbind NFSv4 callback
+		nfs nfsd nfsv2 nfsv3 nfsv4 nfs4_cb nfs_cb nfsacl nfs_acl lockd nlm statd nsm mount rpcbind
 		rdma tcp udp local tcp-bc rdma-bc inline pullup mapped
 		RDMA_MSG RDMA_NOMSG RDMA_MSGP RDMA_DONE RDMA_ERROR
 		NULL COMPOUND FSINFO OPEN_NOATTR LOOKUP_ROOT STATFS PATHCONF SERVER_CAPS FS_LOCATIONS FSID_PRESENT GET_LEASE_TIME SYMLINK
@@ -91,9 +91,8 @@ var kernelWords = func() map[string]bool {
 		m[word] = true
 	}
 	for n := range uint32(nfs4.OP_REMOVEXATTR + 1) {
-		if name := nfs4.OpName(n); name != "" {
-			m[name], m["OP_"+name] = true, true
-		}
+		name := nfs4.OpName(n)
+		m[name], m["OP_"+name] = true, true
 	}
 	return m
 }()

@@ -106,4 +106,18 @@ func TestEventsTellNothing(t *testing.T) {
 	if !e.Decode(out[0].Data) || e.Grown != 3 || string(e.Procedure) != "out_of_sequence" || !strings.HasSuffix(string(e.Program), "/1") || strings.Contains(string(e.Program), "mlx5") {
 		t.Errorf("a counter becomes %q %q", e.Program, e.Procedure)
 	}
+	callback := (&ftrace.Event{Kind: ftrace.Latency, Program: []byte("NFSv4 callback"), Procedure: []byte("CB_COMPOUND"), Version: 1}).Append(nil)
+	out, _ = copied(t, packets{{Number: 1, Link: capture.LinkTrace, Length: uint32(len(callback)), Data: callback}}, Options{})
+	if !e.Decode(out[0].Data) || string(e.Program) != "NFSv4 callback" || string(e.Procedure) != "CB_COMPOUND" {
+		t.Errorf("a callback becomes %q %q", e.Program, e.Procedure)
+	}
+}
+
+// The recording has random bytes in its records and times: a transaction ends as soon as its reply has come, before it is told to end.
+func TestDamagedEvents(t *testing.T) {
+	t.Parallel()
+	in := read(t, "testdata/damaged-events.pcapng.zst")
+	if out, _ := copied(t, in, Options{}); len(out) != len(in) {
+		t.Fatalf("%d events become %d", len(in), len(out))
+	}
 }

@@ -137,13 +137,13 @@ func (t *Tracker) ended(e *ftrace.Event, at rdma.Ref) *transaction.Transaction {
 		return nil
 	}
 	sent := before(at, e.Execute-min(e.Execute, e.Backlog))
-	tx, _ := t.tx.Begin(t.to(link.Peer.Addr(), sent), client, client, e.XID, sent)
+	tx, tag := t.tx.Begin(t.to(link.Peer.Addr(), sent), client, client, e.XID, sent)
 	if e.RoundTrip > 0 {
 		came := sent
 		came.Time = min(sent.Time+int64(micros(e.RoundTrip)), at.Time)
 		t.tx.Reply(tx, came, came)
 	}
-	return tx
+	return t.tx.Recorded(tag)
 }
 
 // before is an earlier time.
