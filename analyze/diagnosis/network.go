@@ -827,8 +827,8 @@ func (b *batch) sameWay(k *conn) bool {
 	})
 }
 
-// unclear reports whether another connection to the same server shows neither distance nor that it is near, or one between the same hosts another
-// distance: then what was measured may be more than the way, or not all of it.
+// unclear reports whether another connection to the same server shows neither that it is far nor that it is near, or whether one between the same
+// hosts shows another distance. Then the round trip of k may hold more than the way, or the way may delay more than k.
 func (b *batch) unclear(k *conn) bool {
 	return slices.ContainsFunc(b.order, func(o *conn) bool {
 		switch {
@@ -844,8 +844,11 @@ func (b *batch) unclear(k *conn) bool {
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
-	server := make(map[*finding]uint16)
-	var order []*finding
+	type distance struct {
+		*finding
+		server uint16
+	}
+	var found []distance
 	doubtful := make(map[uint16]bool) // servers to which distances are not certain
 	for _, k := range b.order {
 		if !b.distant(k) && !b.sameWay(k) {
@@ -877,13 +880,13 @@ func (b *batch) pathDelay() {
 			f.certainty = Likely // other causes seem to have taken some of it
 		}
 		to := k.calls[0].server
-		server[f], order = to, append(order, f)
+		found = append(found, distance{f, to})
 		doubtful[to] = doubtful[to] || f.certainty != Certain
 	}
-	for _, f := range order {
-		if f.certainty == Certain && doubtful[server[f]] {
+	for _, f := range found {
+		if f.certainty == Certain && doubtful[f.server] {
 			f.certainty = Likely // the others may have the same
 		}
-		b.Recorder.found(f)
+		b.Recorder.found(f.finding)
 	}
 }

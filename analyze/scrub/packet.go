@@ -50,7 +50,7 @@ type unit struct {
 	prev    unitRef // one that came before, perhaps a copy
 }
 
-// odd is that of Knuth's multiplicative hashing.
+// odd is the multiplier of Knuth's multiplicative hashing.
 const odd = 0x9e3779b97f4a7c15
 
 // unitKey is a hash that tells packets of RoCE apart; copies have the same. What happens to have the same differs in its bytes.

@@ -75,7 +75,7 @@ func (h *held) checksum(x *summed) {
 	}
 }
 
-// modulus is that of sums of words (RFC 1071).
+// modulus is 2^16 − 1: Internet checksums add words in ones' complement (RFC 1071).
 const modulus = 0xffff
 
 // change is by how much the sum of the words of a part, modulo 65535, is greater than it was.

@@ -35,8 +35,8 @@ var ones0, ones4, ones6 = onesTable{}, onesTable{
 
 const foldIP = foldHead + icrcOnes
 
-// Linear is the CRC-32 of Ethernet of b without the ones that it begins with and that are added at its end. So it is linear: of bytes of
-// which some are turned it is that of all of them, exclusive or that of what turns them.
+// Linear returns the CRC-32 of Ethernet of b without its initial and final inversion. Without them the CRC is linear: for a and b of the same
+// length, Linear(a XOR b) equals Linear(a) XOR Linear(b).
 func Linear(b []byte) uint32 {
 	switch {
 	case len(b) < foldLeast:
