@@ -212,20 +212,30 @@ func (s *Scrubber) rewrite(g *fpdu, payload []byte, all bool) {
 		s.write(g.flow, g.sequence, s.raw, s.raw)
 		return
 	}
-	s.next = append(s.next[:0], s.raw...)
-	next, at := s.next, 0 // at: without markers
-	for i := range next {
-		if g.marker >= 0 && i >= g.marker && (i-g.marker)%markerEvery < markerLen {
-			continue
+	next := append(s.next[:0], s.raw...)
+	s.next = next
+	skip := g.header // of what is neither marker nor padding: the headers stay, then comes the payload
+	for at := 0; at < len(next); {
+		to := len(next) // or where the next marker begins
+		if g.marker >= 0 {
+			since := at - g.marker
+			switch r := since % markerEvery; {
+			case since < 0:
+				to = min(to, g.marker)
+			case r < markerLen:
+				at += markerLen - r
+				continue
+			default:
+				to = min(to, at+markerEvery-r)
+			}
 		}
-		switch {
-		case at < g.header:
-		case at < g.header+len(payload):
-			next[i] = payload[at-g.header]
-		default:
-			next[i] = 0
-		}
-		at++
+		part := next[at:to]
+		at = to
+		n := min(skip, len(part))
+		part, skip = part[n:], skip-n
+		n = copy(part, payload)
+		clear(part[n:])
+		payload = payload[n:]
 	}
 	s.crc(s.raw, next, size)
 	s.write(g.flow, g.sequence, s.raw, next)

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/roce"
@@ -80,7 +81,7 @@ const modulus = 0xffff
 
 // change is by how much the sum of the words of a part, modulo 65535, is greater than it was.
 func (h *held) change(p span) uint64 {
-	return (sum(h.out[p.from:p.to]) + modulus - sum(h.data[p.from:p.to])%modulus) % modulus
+	return (sum(h.out[p.from:p.to]) + modulus - sum(h.data[p.from:p.to])) % modulus
 }
 
 // repair completes the checksum at an offset (RFC 1624), which covers parts that have changed so. All but the last have an even length.
@@ -95,22 +96,22 @@ func (h *held) repair(at int, change uint64) {
 	binary.BigEndian.PutUint16(h.out[at:], ^uint16(next))
 }
 
-// sum is the sum of the words of b, modulo 65535.
-func sum(b []byte) (s uint64) {
-	for ; len(b) >= 8; b = b[8:] {
-		v := binary.BigEndian.Uint64(b)
-		s += v>>32 + v&0xffffffff
+// sum is the sum of the words of b, modulo 65535: as that of words of 64 bits, of which 2^64 − 1 is a multiple (RFC 1071, section 2).
+func sum(b []byte) uint64 {
+	var s, carry uint64
+	for ; len(b) >= 32; b = b[32:] {
+		w := (*[32]byte)(b)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(w[:]), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(w[8:]), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(w[16:]), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(w[24:]), carry)
 	}
-	if len(b) >= 4 {
-		s += uint64(binary.BigEndian.Uint32(b))
-		b = b[4:]
+	for len(b) >= 8 {
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
+		b = b[8:]
 	}
-	if len(b) >= 2 {
-		s += uint64(binary.BigEndian.Uint16(b))
-		b = b[2:]
-	}
-	if len(b) > 0 {
-		s += uint64(b[0]) << 8
-	}
-	return s
+	var rest [8]byte
+	copy(rest[:], b)
+	s, carry = bits.Add64(s, binary.BigEndian.Uint64(rest[:]), carry)
+	return (s%modulus + carry) % modulus
 }

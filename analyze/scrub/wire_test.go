@@ -42,7 +42,7 @@ func (w *wire) frame(from int, protocol byte, payload, trailer []byte, options [
 	w.packet(capture.LinkEthernet, append(b, trailer...))
 }
 
-func checksum(b []byte) uint16 { return ^uint16((sum(b)-1)%0xffff + 1) }
+func checksum(b []byte) uint16 { return ^uint16((sum(b)+0xfffe)%0xffff + 1) }
 
 func (w *wire) udp(from int, src, dst uint16, payload []byte) {
 	b := binary.BigEndian.AppendUint16(nil, src)
