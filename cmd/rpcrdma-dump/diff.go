@@ -110,7 +110,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		}
 	}
 	out := newOutput(s, false, false)
-	err = o.print(out, d, cmd.Flags().Changed("format"))
+	err = o.print(out, d, s.Columns, cmd.Flags().Changed("format"))
 	if err = errors.Join(err, out.close()); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (o *diffOptions) check(cmd *cobra.Command, names []string) error {
 }
 
 // print writes a comparison to standard output. If a page is written and no format was asked for, nothing is.
-func (o *diffOptions) print(w io.Writer, d *latency.Diff, format bool) error {
+func (o *diffOptions) print(w io.Writer, d *latency.Diff, width int, format bool) error {
 	switch {
 	case o.html == "-":
 		return writeDiff(w, d)
@@ -145,7 +145,7 @@ func (o *diffOptions) print(w io.Writer, d *latency.Diff, format bool) error {
 	case o.format == "json":
 		return printable.Indented(w, d)
 	}
-	return results.Diff(w, d)
+	return results.Diff(w, d, width)
 }
 
 // writeDiff writes a comparison as a page.

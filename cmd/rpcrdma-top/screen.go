@@ -200,6 +200,9 @@ func (u *ui) tableLines(above, height int) []string {
 	out := []string{u.st.line(u.width, title, t.header(u.g, at, widths, markWidth)...)}
 	u.tableRow = 2 + above + 1
 	if len(t.rows) == 0 {
+		if u.snap.Filter != "" && u.view != wire {
+			t.empty = "no transaction matches the filter"
+		}
 		return append(out, u.st.line(u.width, normal, span{"  " + t.empty, dim}))
 	}
 	room := max(height-1, 1)

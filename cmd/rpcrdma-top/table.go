@@ -141,7 +141,7 @@ func (t *table) layout(g *glyphs, width, mark int) (at []int, widths []int) {
 	least := func(i int) int {
 		c := &t.columns[i]
 		if c.name || c.head || c.share > 0 || c.short != nil {
-			return min(need[i], max(c.width, c.want, runewidth.StringWidth(c.title)))
+			return min(need[i], max(c.width, c.want, t.titleWidth(i)))
 		}
 		return need[i]
 	}
@@ -202,7 +202,7 @@ func (t *table) needs(g *glyphs) []int {
 	need := make([]int, len(t.columns))
 	for i := range t.columns {
 		c := &t.columns[i]
-		need[i] = max(c.width, runewidth.StringWidth(c.title))
+		need[i] = max(c.width, t.titleWidth(i))
 		for j := range t.rows {
 			if x := &t.rows[j].cells[i]; x.draw == nil {
 				need[i] = max(need[i], runewidth.StringWidth(x.text))
@@ -216,6 +216,15 @@ func (t *table) needs(g *glyphs) []int {
 		}
 	}
 	return need
+}
+
+// titleWidth is the width of a title with its arrow.
+func (t *table) titleWidth(i int) int {
+	n := runewidth.StringWidth(t.columns[i].title)
+	if i == t.sorted-1 {
+		n++
+	}
+	return n
 }
 
 // shorten cuts the texts that have to be cut together.
@@ -254,9 +263,6 @@ func (t *table) header(g *glyphs, at, widths []int, mark int) []span {
 				name = arrow + name
 			} else {
 				name += arrow
-			}
-			if runewidth.StringWidth(name) > widths[k] {
-				name = runewidth.Truncate(name, widths[k], "")
 			}
 		}
 		s := g.fit(name, widths[k], c.right)

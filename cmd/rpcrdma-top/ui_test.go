@@ -351,6 +351,16 @@ func TestTyping(t *testing.T) {
 	if x.input.Value() != "status != ok || q" {
 		t.Errorf("pasted: %q", x.input.Value())
 	}
+	x.press("esc")
+	if f, err := filter.Compile("xid == 1"); err != nil {
+		t.Fatal(err)
+	} else {
+		s.SetFilter(f)
+	}
+	x.frame()
+	x.has("no transaction matches the filter")
+	x.press("3", ">")
+	x.has("▼ID")
 	x.press("ctrl+c")
 }
 

@@ -405,9 +405,6 @@ func (d *drawing) transactionsTable(s *monitor.Snapshot) *table {
 	if all, listed := endedInAll(s), uint64(listedEnded(s)); all > listed {
 		t.more += all - listed
 	}
-	if s.Filter != "" {
-		t.empty = "no transactions for which the filter holds"
-	}
 	for i := range s.Rows {
 		x := &s.Rows[i]
 		chunks := x.Chunks

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -57,19 +58,19 @@ func (p *diffPrinter) printf(format string, args ...any) {
 
 // DiffTables returns the tables that Diff writes.
 func DiffTables(d *latency.Diff) []Table {
-	p := newDiffPrinter(nil, d)
+	p := newDiffPrinter(nil, d, 0)
 	p.collect = true
 	p.all()
 	return p.tables
 }
 
-func newDiffPrinter(w io.Writer, d *latency.Diff) *diffPrinter {
-	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}, width: reportWidth}, d: d}
+func newDiffPrinter(w io.Writer, d *latency.Diff, width int) *diffPrinter {
+	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}, opt: ReportOptions{Width: width}, width: cmp.Or(width, reportWidth)}, d: d}
 }
 
-// Diff writes a comparison of two reports as tables.
-func Diff(w io.Writer, d *latency.Diff) error {
-	p := newDiffPrinter(w, d)
+// Diff writes a comparison of two reports as tables. The width is that of ReportOptions.
+func Diff(w io.Writer, d *latency.Diff, width int) error {
+	p := newDiffPrinter(w, d, width)
 	for _, side := range []struct {
 		name string
 		s    *latency.DiffSide
@@ -81,6 +82,7 @@ func Diff(w io.Writer, d *latency.Diff) error {
 		p.printf("transactions for which %s holds\n", safe(d.Filter))
 	}
 	p.all()
+	p.dropped()
 	for i, n := range d.Notes {
 		if i == 0 {
 			p.printf("\n")
@@ -104,7 +106,7 @@ func (p *diffPrinter) all() {
 
 func (p *diffPrinter) latency() {
 	p.title("Latency")
-	header := append(p.keyHeader(), "COUNT A", "B", "P50 A", "B", "CHANGE", "P99 A", "B", "CHANGE", "VERDICT")
+	header := append(p.keyHeader(), "COUNT A", "B", "P50 A", "B", "CHANGE", "P99 A", "B", "P99 CHANGE", "VERDICT")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.DiffGroup) []string {
 		a, b := g.Timed.A > 0, g.Timed.B > 0
 		cells := []string{
@@ -145,7 +147,7 @@ func mark(q latency.Quantile) string {
 
 func (p *diffPrinter) time() {
 	p.title("Time: mean, and sum over all transactions of a group")
-	header := append(p.keyHeader(), "MEAN A", "B", "BY", "CHANGE", "SUM A", "B", "BY", "CHANGE")
+	header := append(p.keyHeader(), "MEAN A", "B", "BY", "CHANGE", "SUM A", "B", "SUM BY", "SUM CHANGE")
 	p.table(header, len(p.keyHeader()), p.rows(func(g *latency.DiffGroup) []string {
 		if g.Timed.A == 0 || g.Timed.B == 0 {
 			return nil

@@ -21,7 +21,7 @@ func TestExplained(t *testing.T) {
 	} {
 		d := &latency.Diff{All: &latency.DiffGroup{Lost: map[string]latency.Change{"recovery": x.recovery, "rest": x.rest}, Explained: &x.explained}}
 		var out bytes.Buffer
-		newDiffPrinter(&out, d).lost()
+		newDiffPrinter(&out, d, 0).lost()
 		if share := " % of the change"; !strings.Contains(out.String(), x.want) || strings.Contains(out.String(), share) != strings.Contains(x.want, share) {
 			t.Errorf("%s\nwant %q", &out, x.want)
 		}

@@ -60,9 +60,7 @@ func Report(w io.Writer, rep *latency.Report, opt ReportOptions) error {
 	}
 	p.setup()
 	p.notes()
-	if len(p.without) > 0 {
-		p.wrapped("", "no room for the columns "+strings.Join(p.without, ", ")+": --width shows them")
-	}
+	p.dropped()
 	if opt.Sessions != nil && p.err == nil {
 		p.printf("\nSessions and connections (rpcrdma-dump sessions)\n\n")
 		p.err = Sessions(w, opt.Sessions, false, !opt.Verbose)
@@ -569,6 +567,13 @@ func (p *reportPrinter) models() {
 	}
 }
 
+// dropped says which columns were left out.
+func (p *reportPrinter) dropped() {
+	if len(p.without) > 0 {
+		p.wrapped("", "no room for the columns "+strings.Join(p.without, ", ")+": --width shows them")
+	}
+}
+
 func (p *reportPrinter) title(format string, args ...any) {
 	p.printf("\n")
 	p.wrapped("", fmt.Sprintf(format, args...))
@@ -608,7 +613,7 @@ func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 }
 
 // dispensable are columns that are left out first if a table is wider than a line.
-var dispensable = []string{"P99.9", "MIN", "MEAN", "NEW REPLIES", "NEW CALLS", "OPS SAVED", "COPIED", "P90", "UNUSED", "SEGMENTS", "/S", "BYTES/S", "BAR", "OTHERS", "NO TIME", "CALL", "WAIT"}
+var dispensable = []string{"P99.9", "MIN", "MEAN", "NEW REPLIES", "NEW CALLS", "OPS SAVED", "COPIED", "P90", "UNUSED", "SEGMENTS", "/S", "BYTES/S", "BAR", "OTHERS", "NO TIME", "CALL", "WAIT", "P99 CHANGE", "SUM BY", "SUM CHANGE", "CHANGE"}
 
 // fit leaves columns out until a table fits, and notes which.
 func (p *reportPrinter) fit(h []string, right []bool, rows [][]string) (fh []string, fr []bool, cut [][]string) {

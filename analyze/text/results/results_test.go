@@ -78,10 +78,14 @@ func TestPrintable(t *testing.T) {
 		shown(t, "report", b.String(), "a\\x1b[31m\\n", "Where the time went", "CALL", "REPLY", "WAIT", "pull")
 	}
 	var b bytes.Buffer
-	if err := Diff(&b, latency.Compare(rep, other)); err != nil {
+	if err := Diff(&b, latency.Compare(rep, other), 0); err != nil {
 		t.Fatal(err)
 	}
-	shown(t, "diff", b.String(), "VERDICT", "Change of the mean of each phase")
+	shown(t, "diff", b.String(), "P99 CHANGE", "VERDICT", "Change of the mean of each phase")
+	b.Reset()
+	if err := Diff(&b, latency.Compare(rep, other), 60); err != nil || !strings.Contains(b.String(), "no room for the columns P99 CHANGE") {
+		t.Errorf("%v:\n%s", err, &b)
+	}
 
 	if len(found) == 0 {
 		t.Fatal("no findings")
@@ -108,7 +112,7 @@ func TestEmpty(t *testing.T) {
 	if err := Report(&b, rep, ReportOptions{Verbose: true, Series: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Diff(&b, latency.Compare(rep, rep)); err != nil {
+	if err := Diff(&b, latency.Compare(rep, rep), 0); err != nil {
 		t.Fatal(err)
 	}
 	Kernel(&b, kernel.New(kernel.Options{}).Result())
