@@ -28,6 +28,14 @@ func refuses3(modes ...nfs3.Createmode3) *wireKind {
 	}}
 }
 
+// unplussed is a server without READDIRPLUS.
+var unplussed = &wireKind{refuse: func(args xdr.Message) xdr.Message {
+	if _, ok := args.(*nfs3.READDIRPLUS3args); ok {
+		return &nfs3.READDIRPLUS3res{Status: nfs3.NFS3ERR_NOTSUPP}
+	}
+	return nil
+}}
+
 // unmasked is a server without mode_umask, and says so in supported_attrs.
 var unmasked = &wireKind{
 	call: func(args xdr.Message) (done bool) {
@@ -116,6 +124,7 @@ func TestAdapted(t *testing.T) {
 	}{
 		{"exclusive create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE), 5},
 		{"exclusive and guarded create", "rocev2-nfs3-basic", refuses3(nfs3.EXCLUSIVE, nfs3.GUARDED), 6},
+		{"READDIRPLUS", "rocev2-nfs3-basic", unplussed, 3},
 		{"mode_umask", "rocev2-nfs42-basic", unmasked, 40},
 		{"attributes and wishes that are young", "../replay/run/testdata/deleg-cur", aged, 12},
 		{"those, and layouts", "../replay/run/testdata/deleg-times", aged, 20},

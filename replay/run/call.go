@@ -36,8 +36,9 @@ type call struct {
 	verdict judge.Reply
 
 	// Copies of data that the transport owns and takes back when Done returns.
-	stream      []byte // of the call
-	head        int    // bytes of its RPC header
+	stream      []byte         // of the call
+	head        int            // bytes of its RPC header
+	sent        *xdr.Procedure // nil if it is not known
 	replied     []byte
 	items       []transport.Item
 	spare       [][]byte

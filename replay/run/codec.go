@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/client"
@@ -48,14 +49,15 @@ func (x *codec) build(c *call) error {
 
 // encode makes the bytes of a call.
 func (x *codec) encode(c *call, values plan.Resolver) error {
-	o := c.form.Op
+	o := c.clone.Rewritten(&c.form)
+	c.sent = workload.Codec(o)
 	h := oncrpc.Call{RPCVersion: oncrpc.Version, Program: o.Program, Version: o.Version, Procedure: o.Procedure}
 	if o.Credential > 0 && o.Credential < len(x.creds) {
 		h.Cred = x.creds[o.Credential]
 	}
 	c.stream = h.Append(c.stream[:0])
 	c.head = len(c.stream)
-	stream, items, err := c.clone.Rewritten(&c.form).AppendArgs(c.stream, c.Items[:0], values)
+	stream, items, err := o.AppendArgs(c.stream, c.Items[:0], values)
 	c.stream, c.Items = stream, items
 	if err != nil {
 		return err
@@ -73,16 +75,29 @@ func (x *codec) sentArgs(c *call) xdr.Message {
 	for i := range c.Items {
 		x.reduced = append(x.reduced, xdr.Reduced{Position: c.Items[i].Position, Length: uint32(len(c.Items[i].Data))})
 	}
-	return x.args.Decode(workload.Codec(c.form.Op), c.stream, c.head, x.reduced)
+	return x.args.Decode(c.sent, c.stream, c.head, x.reduced)
 }
 
 // decode decodes a reply. rpc is the outcome of the RPC layer.
 func (x *codec) decode(c *call) (rpc string, res xdr.Message, err error) {
-	res = x.results.Of(workload.Codec(c.form.Op))
+	res = x.results.Of(c.sent)
 	err = c.Decode(res)
 	var denied *client.DeniedError
 	if errors.As(err, &denied) {
 		return denied.Status, nil, nil
 	}
+	if r, ok := res.(*nfs3.READDIR3res); ok && c.form.Adapted&bindings.LacksReaddirplus != 0 {
+		res = withoutPlus(r)
+	}
 	return "", res, err
+}
+
+// withoutPlus is a READDIR as a READDIRPLUS without handles and attributes of entries.
+func withoutPlus(r *nfs3.READDIR3res) *nfs3.READDIRPLUS3res {
+	p := &nfs3.READDIRPLUS3res{Status: r.Status, Resfail: nfs3.READDIRPLUS3resfail(r.Resfail)}
+	p.Resok.DirAttributes, p.Resok.Cookieverf, p.Resok.Reply.Eof = r.Resok.DirAttributes, r.Resok.Cookieverf, r.Resok.Reply.Eof
+	for _, e := range r.Resok.Reply.Entries {
+		p.Resok.Reply.Entries = append(p.Resok.Reply.Entries, nfs3.Entryplus3{Fileid: e.Fileid, Name: e.Name, Cookie: e.Cookie})
+	}
+	return p
 }

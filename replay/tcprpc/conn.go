@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	bufferSize = 64 << 10
-	// Connections that have not completed a record yet, and those with few and
-	// short records, have smaller buffers.
-	strangerSize = 512
-	quietSize    = 8 << 10
+	// What a long record has beyond the buffer of the reader is read to its place.
+	readerSize   = 8 << 10
+	strangerSize = 512 // of a connection of a Server that has not completed a record yet
+	writerSize   = 64 << 10
 	// Smaller pieces are copied into the buffer of the writer, which is cheaper
 	// than another entry of writev.
 	copyLimit = 4 << 10
@@ -175,7 +174,7 @@ func (c *conn) admitted(n int) {
 
 func (c *conn) readLoop() {
 	stranger := c.acct != nil
-	size := bufferSize
+	size := readerSize
 	if stranger {
 		size = strangerSize
 	}
@@ -207,16 +206,10 @@ func (c *conn) readLoop() {
 		if stranger {
 			stranger = false
 			c.acct.Proven()
-		}
-		if n := br.Size(); n < bufferSize && (n < quietSize || br.Buffered() > n/2 || len(rec.b) > n) {
-			more := quietSize
-			if n == quietSize {
-				more = bufferSize
-			}
 			left, _ := br.Peek(br.Buffered())
-			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, more)
-			c.acct.Add(int64(more - size))
-			size = more
+			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, readerSize)
+			c.acct.Add(int64(readerSize - size))
+			size = readerSize
 		}
 		c.count.receives.Add(1)
 		if len(rec.b) < 8 {
@@ -419,8 +412,8 @@ func (g *gather) reserve(w io.Writer, n int) bool {
 	if !g.flush(w) {
 		return false
 	}
-	if cap(g.buf) < bufferSize {
-		g.grow(bufferSize)
+	if cap(g.buf) < writerSize {
+		g.grow(writerSize)
 	}
 	return true
 }

@@ -25,6 +25,7 @@ const (
 	LacksXattrs                           // extended attributes
 	LacksDirDelegations                   // delegations of directories
 	LacksACLs                             // NFSACL
+	LacksReaddirplus                      // READDIRPLUS (NFSv3)
 )
 
 // features has the bit for each optional feature. Clients stop using one that the server lacks.
@@ -59,6 +60,10 @@ func lacking(f *Form, res xdr.Message) Lacks {
 			return LacksGuarded
 		}
 		return LacksExclusive
+	case *nfs3.READDIRPLUS3res:
+		if r.Status == nfs3.NFS3ERR_NOTSUPP {
+			return LacksReaddirplus
+		}
 	case *nfs4.CompoundRes:
 		at := len(r.Ops) - 1
 		if f.Op.Compound == nil || at < 0 || at >= len(f.Op.Compound.Ops) {
@@ -104,9 +109,25 @@ func argument(args []plan.Field, name string) int {
 	return -1
 }
 
-// adapted3 turns an exclusive CREATE into a guarded one, and a guarded one into one that is not. The attributes are set by the SETATTR
-// that clients send behind an exclusive one.
+// adapted3 is a call of NFSv3 without what the server lacks.
 func (w *Clone) adapted3(f *Form) *plan.Op {
+	switch {
+	case f.Op.Program != nfs3.NFS_PROGRAM || f.Op.Version != nfs3.NFS_V3 || w.lacks == 0:
+	case f.Op.Procedure == nfs3.NFSPROC3_CREATE:
+		return w.create3(f)
+	case f.Op.Procedure == nfs3.NFSPROC3_READDIRPLUS && w.lacks&LacksReaddirplus != 0:
+		f.Adapted |= LacksReaddirplus
+		p := *f.Op
+		p.Procedure = nfs3.NFSPROC3_READDIR
+		p.Args = slices.DeleteFunc(slices.Clone(p.Args), func(a plan.Field) bool { return a.N == "dircount" })
+		return &p
+	}
+	return f.Op
+}
+
+// create3 turns an exclusive CREATE into a guarded one, and a guarded one into one that is not. The attributes are set by the SETATTR
+// that clients send behind an exclusive one.
+func (w *Clone) create3(f *Form) *plan.Op {
 	o := f.Op
 	mode := createMode3(o)
 	to := mode
@@ -336,7 +357,7 @@ func (w *Clone) asksAgain(o *plan.Op) bool {
 // Missing names what the server is known to lack.
 func (w *Clone) Missing() (list []string) {
 	for i, name := range []string{"some attributes that calls set", "exclusive creates", "guarded creates", "some attributes that calls ask for",
-		"delegations in place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "directory delegations", "NFSACL"} {
+		"delegations in place of opens (RFC 9754)", "layouts (pNFS)", "extended attributes", "directory delegations", "NFSACL", "READDIRPLUS"} {
 		if w.lacks>>i&1 != 0 {
 			list = append(list, name)
 		}

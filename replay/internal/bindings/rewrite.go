@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/judge/verdict"
@@ -17,10 +16,8 @@ import (
 func (w *Clone) Rewritten(f *Form) *plan.Op {
 	o := f.Op
 	if o.Compound == nil {
-		if o.Program == nfs3.NFS_PROGRAM && o.Version == nfs3.NFS_V3 && o.Procedure == nfs3.NFSPROC3_CREATE && w.lacks != 0 {
-			if o = w.adapted3(f); f.Adapted != 0 {
-				f.Note = verdict.Adapted
-			}
+		if o = w.adapted3(f); f.Adapted != 0 {
+			f.Note = verdict.Adapted
 		}
 		return o
 	}
