@@ -29,6 +29,7 @@ type diffView struct {
 	Ranges   *plot.Chart
 	MoreBars int
 	Tables   []shownTable
+	Tool     string
 }
 
 type side struct {
@@ -37,8 +38,8 @@ type side struct {
 }
 
 // WriteDiff writes a page of a comparison: a drawing of it, and the tables that are given.
-func WriteDiff(w io.Writer, d *latency.Diff, tables []Table) error {
-	v := &diffView{A: strings.Join(d.A.Inputs, ", "), B: strings.Join(d.B.Inputs, ", "), Filter: d.Filter, Notes: d.Notes}
+func WriteDiff(w io.Writer, d *latency.Diff, tables []Table, tool string) error {
+	v := &diffView{Tool: tool, A: strings.Join(d.A.Inputs, ", "), B: strings.Join(d.B.Inputs, ", "), Filter: d.Filter, Notes: d.Notes}
 	for _, s := range []struct {
 		name, class string
 		of          *latency.DiffSide

@@ -39,6 +39,7 @@ type fabricView struct {
 	Legend   []legend
 	Reaction *plot.Chart
 	Tables   []shownTable
+	Tool     string
 }
 
 type shownTable struct {
@@ -55,11 +56,11 @@ type sideCell struct {
 }
 
 // WriteFabric writes a page of what RDMA itself did: drawings of the report, and the
-// tables that are given.
-func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table) error {
+// tables that are given. tool is the program that made it, with its version.
+func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table, tool string) error {
 	t := &rep.Totals
 	v := &fabricView{
-		Title: strings.Join(rep.Inputs, ", "), Notes: rep.Notes,
+		Tool: tool, Title: strings.Join(rep.Inputs, ", "), Notes: rep.Notes,
 		Cards: []card{
 			{"packets", units.Rounded(float64(t.Packets), 1000), units.BytesUnit(float64(t.Bytes))},
 			{"connections", fmt.Sprint(len(rep.Connections)), ""},

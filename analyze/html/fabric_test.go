@@ -30,7 +30,7 @@ func fabricReport(t *testing.T, file string) *fabric.Report {
 func writeFabric(t *testing.T, rep *fabric.Report, tables []Table) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteFabric(&b, rep, tables); err != nil {
+	if err := WriteFabric(&b, rep, tables, "rpcrdma-dump 1"); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -47,7 +47,7 @@ func TestFabric(t *testing.T) {
 		if wellFormed(t, page) < 1 || !strings.Contains(page, file) || !strings.Contains(page, "12.5ms") {
 			t.Errorf("%s: drawing, name or table is missing", file)
 		}
-		if lossy := strings.Contains(file, "loss"); lossy != strings.Contains(page, ">again<") {
+		if lossy := strings.Contains(file, "loss"); lossy != strings.Contains(page, "</i>again<") {
 			t.Errorf("%s: packets sent again are drawn: %t", file, !lossy)
 		}
 	}

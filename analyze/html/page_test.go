@@ -55,7 +55,7 @@ func drawAs(s string) func([]byte, *rpc.View) []byte {
 func TestPolicy(t *testing.T) {
 	rep := full(t, "rocev2-nfs3-basic.pcap.zst", latency.Options{Top: 3, Draw: drawAs("x")}, nil)
 	var diff bytes.Buffer
-	if err := WriteDiff(&diff, latency.Compare(rep, rep), nil); err != nil {
+	if err := WriteDiff(&diff, latency.Compare(rep, rep), nil, "rpcrdma-dump 1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, page := range []string{write(t, rep), diff.String()} {
@@ -91,7 +91,7 @@ func TestHostileDetails(t *testing.T) {
 	var diff bytes.Buffer
 	d := latency.Compare(rep, rep)
 	d.A.Inputs, d.Filter, d.Notes = []string{evil}, evil, []string{evil}
-	if err := WriteDiff(&diff, d, []Table{{Title: evil, Header: []string{evil}, Right: []bool{true}, Rows: [][]string{{evil}}, Lines: []string{evil}}}); err != nil {
+	if err := WriteDiff(&diff, d, []Table{{Title: evil, Header: []string{evil}, Right: []bool{true}, Rows: [][]string{{evil}}, Lines: []string{evil}}}, "rpcrdma-dump 1"); err != nil {
 		t.Fatal(err)
 	}
 	rep.Inputs = []string{evil, evil}

@@ -154,5 +154,5 @@ func writeDiff(w io.Writer, d *latency.Diff) error {
 	for _, t := range results.DiffTables(d) {
 		tables = append(tables, html.Table(t))
 	}
-	return html.WriteDiff(w, d, tables)
+	return html.WriteDiff(w, d, tables, programVersion())
 }

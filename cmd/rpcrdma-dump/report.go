@@ -295,7 +295,7 @@ func (o *reportOptions) show(cmd *cobra.Command, s *cli.Streams, j *job, page *c
 	}
 	switch {
 	case o.html == "-":
-		outErr = html.Write(out, rep.Report, rep.Sessions, rep.Diagnosis, "rpcrdma-dump "+cli.Version())
+		outErr = html.Write(out, rep.Report, rep.Sessions, rep.Diagnosis, programVersion())
 	case o.html == "" || cmd.Flags().Changed("format"): // otherwise the page is what was asked for
 		outErr = errors.Join(outErr, o.print(out, rep, cmd.Flags().Changed("interval")))
 	}
@@ -366,7 +366,7 @@ func commitPage(j *job, page *cli.Output, name string, rep *wholeReport, err err
 	if err := j.whole(name); err != nil {
 		return err
 	}
-	if err := html.Write(page, rep.Report, rep.Sessions, rep.Diagnosis, "rpcrdma-dump "+cli.Version()); err != nil {
+	if err := html.Write(page, rep.Report, rep.Sessions, rep.Diagnosis, programVersion()); err != nil {
 		return err
 	}
 	return page.Commit()
@@ -413,3 +413,6 @@ func drawing() func([]byte, *rpc.View) []byte {
 		return bytes.Clone(b[start:])
 	}
 }
+
+// programVersion is what a page says that it was made by.
+func programVersion() string { return "rpcrdma-dump " + cli.Version() }

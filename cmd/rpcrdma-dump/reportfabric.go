@@ -110,7 +110,7 @@ func (o *reportOptions) runFabric(cmd *cobra.Command, s *cli.Streams, args []str
 	case o.format == "json":
 		outErr = printable.Indented(out, rep)
 	default:
-		p := fabricPrinter{w: out, rep: rep, verbose: o.verbose, series: cmd.Flags().Changed("interval")}
+		p := fabricPrinter{w: out, rep: rep, width: out.Columns(), verbose: o.verbose, series: cmd.Flags().Changed("interval")}
 		outErr = p.print()
 	}
 	if outErr == nil {
@@ -125,7 +125,7 @@ func writeFabricPage(w io.Writer, rep *fabric.Report) error {
 	if err := p.print(); err != nil {
 		return err
 	}
-	return html.WriteFabric(w, rep, p.tables)
+	return html.WriteFabric(w, rep, p.tables, programVersion())
 }
 
 // fabricPrinter writes a report of the fabric as tables.
@@ -134,6 +134,8 @@ type fabricPrinter struct {
 	rep     *fabric.Report
 	verbose bool
 	series  bool
+	width   int // columns of a line; 0: unlimited
+	without results.Without
 	collect bool // tables instead of printing them
 	tables  []html.Table
 	err     error
@@ -141,30 +143,43 @@ type fabricPrinter struct {
 
 func (p *fabricPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
-func (p *fabricPrinter) table(title string, header []string, right []bool, rows [][]string) {
+// table writes a table, and below it what its columns mean.
+func (p *fabricPrinter) table(title string, header []string, right []bool, rows [][]string, terms ...string) {
 	if len(rows) == 0 || p.err != nil {
 		return
 	}
 	if p.collect {
-		p.tables = append(p.tables, html.Table{Title: title, Header: header, Right: right, Rows: rows})
+		p.tables = append(p.tables, html.Table{Title: title, Header: header, Right: right, Rows: rows, Lines: terms})
 		return
+	}
+	if p.width > 0 {
+		header, right, rows = p.without.Fit(header, right, rows, p.width)
 	}
 	p.printf("\n%s\n\n", title)
 	p.err = table.Print(p.w, header, right, rows)
+	for i, t := range terms {
+		if i == 0 {
+			p.printf("\n")
+		}
+		p.printf("%s\n", t)
+	}
 }
 
 func (p *fabricPrinter) print() error {
 	t := &p.rep.Totals
 	p.printf("%s of RDMA, %s bytes, on %s\n", units.Plural(t.Packets, "packet"), units.Size(t.Bytes), units.Plural(len(p.rep.Connections), "connection"))
-	p.operations()
-	p.lost()
-	p.connections()
 	p.recovery()
 	p.episodes()
 	p.congestion()
 	p.pauses()
 	p.curves()
+	p.lost()
+	p.connections()
+	p.operations()
 	p.overTime()
+	if s := p.without.String(); s != "" {
+		p.printf("\n%s\n", s)
+	}
 	if len(p.rep.Notes) > 0 {
 		p.printf("\n")
 	}
@@ -218,9 +233,9 @@ func (p *fabricPrinter) groups(title string, names []string, list []fabric.Group
 func (p *fabricPrinter) operations() {
 	p.groups("Operations: first packet to acknowledgement; of a Read, request to last response", []string{"OPERATION"}, p.rep.Operations,
 		func(g *fabric.Group) []string { return []string{g.Kind} })
-	p.groups("By the layer above; with a question mark it is a guess", []string{"SERVICE", "OPERATION"}, p.rep.Services,
+	p.groups("By upper layer; ? marks a guess", []string{"SERVICE", "OPERATION"}, p.rep.Services,
 		func(g *fabric.Group) []string { return []string{serviceName(g.Service, g.Source), g.Kind} })
-	p.groups("By size: at most this many bytes, and more than half of that", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
+	p.groups("By size: ≤1K stands for 513 to 1024 bytes", []string{"OPERATION", "SIZE"}, p.rep.Sizes,
 		func(g *fabric.Group) []string { return []string{g.Kind, sizeText(g.Size)} })
 }
 
@@ -264,7 +279,7 @@ func (p *fabricPrinter) lost() {
 		}
 		rows = append(rows, append(row, units.Duration(g.Lost[rdma.CauseRest.String()])))
 	}
-	p.table("What the time of operations was lost to, all latencies together", header, rightFrom(2, len(header)), rows)
+	p.table("What operations lost their time to; TIME is the sum of their latencies", header, rightFrom(2, len(header)), rows)
 }
 
 func sizeText(s string) string {
@@ -315,7 +330,7 @@ func (p *fabricPrinter) connections() {
 	}
 	right := rightFrom(4, len(header))
 	right[0] = true
-	p.table("Connections: P50 and P99 are of the kind with most operations; NAK, RNR and CNP are what that side sent", header, right, rows)
+	p.table("Connections", header, right, rows, "P50 and P99 are those of the most frequent operation; NAK, RNR and CNP count what this side sent")
 	if more := len(list) - shown; more > 0 {
 		p.printf("%s: -v shows them\n", units.Plural(more, "more connection"))
 	}
@@ -348,7 +363,7 @@ func (p *fabricPrinter) recovery() {
 			units.Number(g.Needless), units.Number(g.GoBackN), units.Number(g.Selective), units.Number(g.Partly), units.Duration(g.Time), mean})
 	}
 	header := []string{"NOTICED BY", "EPISODES", "NOT ENDED", "NAKS", "TIMEOUTS", "RESENT", "NEEDLESS", "GO-BACK-N", "SELECTIVE", "PARTLY", "TIME", "MEAN"}
-	p.table("By who noticed, and how", header, rightFrom(1, len(header)), rows)
+	p.table("How losses were noticed", header, rightFrom(1, len(header)), rows)
 	for i := range p.rep.Blocked {
 		p.blocked(&p.rep.Blocked[i])
 	}
@@ -428,7 +443,9 @@ func (p *fabricPrinter) episodes() {
 			cell(ph.Detection), cell(ph.NAK), cell(ph.Reaction), cell(ph.CatchUp), took, waited, fmt.Sprint(e.Resent), units.Number(uint64(e.Needless)), e.Repeat})
 	}
 	header := []string{"TIME", "ID", "REQUESTER", "NOTICED BY", "LOST", "DETECT", "NAK", "REACT", "CATCH UP", "TOTAL", "WAITED", "RESENT", "NEEDLESS", "REPEATED"}
-	p.table("The longest episodes: lost packet to the next behind it, to the NAK, to the first packet sent again, to the end;\nLOST are PSNs (iWARP: bytes of the stream), with … if there may be more", header, rightFrom(5, len(header)), rows)
+	p.table("Longest episodes", header, rightFrom(5, len(header)), rows,
+		"DETECT: from the lost packet to the next one behind it; NAK: to the NAK; REACT: to the first packet sent again; CATCH UP: to the acknowledgement of all of it",
+		"LOST: PSNs (iWARP: bytes of the stream); … if there may be more")
 }
 
 func (p *fabricPrinter) congestion() {
@@ -452,7 +469,7 @@ func (p *fabricPrinter) congestion() {
 		}
 	}
 	header := []string{"", "COUNT", "MIN", "P50", "P90", "P99", "MAX"}
-	p.table("A receiver that limits CNPs shows its limit as MIN of the scope that it limits", header, rightFrom(1, len(header)), rows)
+	p.table("Times between CNPs", header, rightFrom(1, len(header)), rows, "A receiver that limits its CNPs does so per connection or per address: MIN of that row is the limit")
 	if c.Limited != "" {
 		p.printf("\nThe receiver limits CNPs per %s\n", c.Limited)
 	}
@@ -503,7 +520,8 @@ func (p *fabricPrinter) pauses() {
 	header := []string{"PRIORITY", "STOPS", "RESUMES", "QUANTA", "STOPPED", "BY"}
 	right := rightFrom(1, len(header))
 	right[5] = false
-	p.table("Ethernet flow control (PFC, PAUSE): quanta are 512 bit times; stopped is the time from a stop to the resume behind it,\nor of stops that were repeated before they ended", header, right, rows)
+	p.table("Ethernet flow control (PFC, PAUSE)", header, right, rows,
+		"QUANTA: each is 512 bit times; STOPPED: from a stop to the next resume, or of stops that were repeated before they ended")
 }
 
 // curves draw the rate with marks and CNPs below each other, on one axis of time.

@@ -77,3 +77,24 @@ func TestFoldedEmpty(t *testing.T) {
 type narrow struct{ *strings.Builder }
 
 func (narrow) Columns() int { return 18 }
+
+// A table that is too wide loses the columns that say nothing, before it continues rows.
+func TestFoldedWithout(t *testing.T) {
+	const want = " ID NAME   SECOND\n  1 a           2\n200 longer   4000\n"
+	x := Table{Header: []string{"ID", "NAME", "FIRST", "SECOND"}, Right: []bool{true, false, true, true}, Rows: [][]string{{"1", "a", "-", "2"}, {"200", "longer", "", "4000"}}}
+	var b strings.Builder
+	if err := x.Write(narrow{&b}); err != nil || b.String() != want {
+		t.Errorf("got\n%q, %v, want\n%q", b.String(), err, want)
+	}
+	b.Reset()
+	s := NewStream(x.Header, x.Right)
+	for _, row := range x.Rows {
+		s.Measure(row)
+	}
+	for _, row := range append([][]string{x.Header}, x.Rows...) {
+		s.Print(narrow{&b}, row)
+	}
+	if b.String() != want {
+		t.Errorf("stream: got\n%q, want\n%q", b.String(), want)
+	}
+}

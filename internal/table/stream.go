@@ -12,16 +12,19 @@ type Stream struct {
 	right  []bool
 	gap    string
 	width  []int
-	folds  []int // columns that begin a line, if a row takes several
-	folded bool  // folds is known
+	says   []bool // whether a row has more than "-" in a column
+	folds  []int  // columns that begin a line, if a row takes several
+	folded bool   // folds is known
 	line   []byte
 }
 
 // NewStream begins a table with a header, which is measured; it still has to be
 // printed. right is the same as for Print.
 func NewStream(header []string, right []bool) *Stream {
-	s := &Stream{right: right, gap: " ", width: make([]int, len(header))}
-	s.Measure(header)
+	s := &Stream{right: right, gap: " ", width: make([]int, len(header)), says: make([]bool, len(header))}
+	for i, cell := range header {
+		s.width[i] = utf8.RuneCountInString(cell)
+	}
 	return s
 }
 
@@ -29,6 +32,7 @@ func NewStream(header []string, right []bool) *Stream {
 func (s *Stream) Measure(row []string) {
 	for i, cell := range row {
 		s.width[i] = max(s.width[i], utf8.RuneCountInString(cell))
+		s.says[i] = s.says[i] || cell != "" && cell != "-"
 	}
 }
 
@@ -44,6 +48,9 @@ func (s *Stream) Print(w io.Writer, row []string) {
 		if len(folds) > 0 && folds[0] == i {
 			b = spaces(ended(b), hanging)
 			folds = folds[1:]
+		}
+		if s.width[i] < 0 {
+			continue
 		}
 		pad := s.width[i] - utf8.RuneCountInString(cell)
 		right := i < len(s.right) && s.right[i]
@@ -69,14 +76,27 @@ func ended(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// fold decides which columns begin a continuation line.
+// fold decides which columns begin a continuation line. Of a table that is too wide, columns that say nothing are left out first:
+// their width is -1.
 func (s *Stream) fold(columns int) {
 	s.folded = true
-	if columns <= 0 {
+	total := -len(s.gap)
+	for _, n := range s.width {
+		total += n + len(s.gap)
+	}
+	if columns <= 0 || total <= columns {
 		return
+	}
+	for i, says := range s.says {
+		if !says {
+			s.width[i] = -1
+		}
 	}
 	col := 0
 	for i, n := range s.width {
+		if n < 0 {
+			continue
+		}
 		if i > 0 && col+n > columns && n > 0 {
 			s.folds = append(s.folds, i)
 			col = hanging

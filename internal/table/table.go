@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
@@ -33,6 +34,10 @@ func (t *Table) Write(w io.Writer) error {
 		s.Measure(row)
 	}
 	s.fold(columns(w))
+	if slices.Contains(s.width, -1) {
+		less := t.without(func(i int) bool { return s.width[i] < 0 })
+		return less.Write(w)
+	}
 	var parts [][][]byte // by line of a row
 	from := 0
 	for _, to := range append(s.folds, len(t.Header)) {
@@ -61,6 +66,21 @@ func (t *Table) Write(w io.Writer) error {
 		s.line = b
 	}
 	return nil
+}
+
+// without is the table without some columns.
+func (t *Table) without(drop func(i int) bool) Table {
+	less := Table{Gap: t.Gap, Rows: make([][]string, len(t.Rows))}
+	for i, name := range t.Header {
+		if drop(i) {
+			continue
+		}
+		less.Header, less.Right = append(less.Header, name), append(less.Right, i < len(t.Right) && t.Right[i])
+		for j, row := range t.Rows {
+			less.Rows[j] = append(less.Rows[j], row[i])
+		}
+	}
+	return less
 }
 
 // lines lays out some columns of the header and of all rows.

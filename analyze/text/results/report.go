@@ -75,7 +75,7 @@ type reportPrinter struct {
 	err error
 
 	width   int
-	without []string // columns for which there was no room
+	without Without
 }
 
 func (p *reportPrinter) head() {
@@ -569,8 +569,8 @@ func (p *reportPrinter) models() {
 
 // dropped says which columns were left out.
 func (p *reportPrinter) dropped() {
-	if len(p.without) > 0 {
-		p.wrapped("", "no room for the columns "+strings.Join(p.without, ", ")+": --width shows them")
+	if s := p.without.String(); s != "" {
+		p.wrapped("", s)
 	}
 }
 
@@ -605,7 +605,7 @@ func (p *reportPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, fo
 func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 	h, right, cut := columns(header, left, rows)
 	if p.opt.Width > 0 {
-		h, right, cut = p.fit(h, right, cut)
+		h, right, cut = p.without.Fit(h, right, cut, p.width)
 	}
 	if err := table.Print(p.w, h, right, cut); err != nil && p.err == nil {
 		p.err = err
@@ -615,8 +615,19 @@ func (p *reportPrinter) table(header []string, left int, rows [][]string) {
 // dispensable are columns that are left out first if a table is wider than a line.
 var dispensable = []string{"P99.9", "MIN", "MEAN", "NEW REPLIES", "NEW CALLS", "OPS SAVED", "COPIED", "P90", "UNUSED", "SEGMENTS", "/S", "BYTES/S", "BAR", "OTHERS", "NO TIME", "CALL", "WAIT", "P99 CHANGE", "SUM BY", "SUM CHANGE", "CHANGE"}
 
-// fit leaves columns out until a table fits, and notes which.
-func (p *reportPrinter) fit(h []string, right []bool, rows [][]string) (fh []string, fr []bool, cut [][]string) {
+// Without are columns for which there was no room.
+type Without []string
+
+// String says which, in a line for the end of a report. It is empty if there was room for all.
+func (x Without) String() string {
+	if len(x) == 0 {
+		return ""
+	}
+	return "no room for the columns " + strings.Join(x, ", ") + ": --width shows them"
+}
+
+// Fit leaves dispensable columns out until a table fits, and notes which.
+func (x *Without) Fit(h []string, right []bool, rows [][]string, columns int) (fh []string, fr []bool, cut [][]string) {
 	cut = rows
 	for _, name := range dispensable {
 		width := -1
@@ -627,7 +638,7 @@ func (p *reportPrinter) fit(h []string, right []bool, rows [][]string) (fh []str
 			}
 			width += w + 1
 		}
-		if width <= p.width {
+		if width <= columns {
 			break
 		}
 		c := slices.Index(h, name)
@@ -640,8 +651,8 @@ func (p *reportPrinter) fit(h []string, right []bool, rows [][]string) (fh []str
 			less[i] = slices.Delete(slices.Clone(r), c, c+1)
 		}
 		cut = less
-		if !slices.Contains(p.without, name) {
-			p.without = append(p.without, name)
+		if !slices.Contains(*x, name) {
+			*x = append(*x, name)
 		}
 	}
 	return h, right, cut
