@@ -63,6 +63,7 @@ type runFlags struct {
 	rate        float64
 	relaxed     bool
 	clones      int
+	shared      bool
 	stagger     time.Duration
 	loop        string
 	findMax     time.Duration
@@ -191,6 +192,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.FactorVar(f, &o.rate, "rate", 0, "`calls` a second, with --timing rate")
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
 	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
+	f.BoolVar(&o.shared, "shared", false, "all clones use one directory and its files")
 	cli.DurationVar(f, &o.stagger, "stagger", 0, "begin each clone this `time` after the one before")
 	f.StringVar(&o.loop, "loop", "", "replay the plan as often as `n|time` says, 3 times or for 60s, each time in new directories below --dir, which stay")
 	cli.DurationVar(f, &o.findMax, "find-max", 0, "find the highest rate at which the P99 of latencies is this `time` at most; begin with --rate")
@@ -240,7 +242,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 var timings = map[string]run.Timing{"captured": run.AsCaptured, "think": run.Think, "fast": run.Fast, "rate": run.FixedRate}
 
 func (o *runFlags) options() (opt run.Options, err error) {
-	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones, Stagger: o.stagger,
+	opt = run.Options{Directory: o.dir, Write: o.write, Reuse: o.reuse, Speed: o.speed, Rate: o.rate, Relaxed: o.relaxed, Clones: o.clones, Shared: o.shared, Stagger: o.stagger,
 		Connections: o.connections, Slots: o.slots, Ignore: o.ignore, Prepare: !o.noPrepare, PrepareOnly: o.prepareOnly, Incomplete: o.incomplete,
 		VerifyFiles: o.verifyFiles, Tick: o.tick, MaxRate: o.maxRate, MaxDuration: o.maxTime, MaxOps: o.maxOps, Timeout: o.timeout, Patience: o.patience, Mismatches: o.show}
 	if o.dir3 != "" {
@@ -279,6 +281,8 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	switch {
 	case o.clones < 1 || o.clones > 10000:
 		return opt, cli.Usagef("--clones is 1 to 10000")
+	case o.shared && (o.clones == 1 || o.resume != ""):
+		return opt, cli.Usagef("--shared goes with --clones, and not with --resume")
 	case o.stagger > 0 && o.clones == 1:
 		return opt, cli.Usagef("--stagger goes with --clones")
 	case o.tick < 0:

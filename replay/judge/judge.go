@@ -13,7 +13,7 @@ import (
 
 // New returns a Judge for the replies to the ops of a workload.
 func New(w *workload.Workload, o Options) *Judge {
-	j := &Judge{load: w, level: o.Level, want: workload.Results{}, clones: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, invariant: invariant.New(), follow: o.Level == All || o.Follow}
+	j := &Judge{load: w, level: o.Level, want: workload.Results{}, clones: map[int]*history{}, moments: newMoments(w, o.Relaxed), cuts: newCuts(w), doubtful: doubtful(w), madeUp: madeUp(w), moved: moved(w), refused: map[uint32]bool{}, tick: o.Tick, shared: o.Shared, invariant: invariant.New(), follow: o.Level == All || o.Follow}
 	j.cmp.subject = subject{directory: j.directory, exclusive: j.exclusive, prepared: j.prepared, moment: j.moment}
 	j.cmp.ignore = map[string]bool{}
 	for _, f := range o.Ignore {
@@ -43,6 +43,9 @@ func (j *Judge) Judge(r *Reply) verdict.Judgement {
 	j.explain(&v, r, compared)
 	j.self(&v, r)
 	j.locked(&v, r)
+	if j.shared && !v.Verdict.Fine() && !slices.ContainsFunc(v.Reasons, func(w verdict.Reason) bool { return w.Code == verdict.Invariant }) {
+		v.Explain(verdict.Reason{Code: verdict.Shared})
+	}
 	if !compared {
 		j.remember(r)
 	}

@@ -25,4 +25,6 @@ type Options struct {
 	// Relaxed says that calls that do not depend on each other may be sent in another order than
 	// captured.
 	Relaxed bool
+	// Shared says that other clones change the same files, so that any of them may be the cause of a difference.
+	Shared bool
 }

@@ -71,6 +71,7 @@ type Judge struct {
 	clones  map[int]*history
 	moments *moments
 	tick    time.Duration
+	shared  bool  // see Options.Shared
 	follow  bool  // what a server must hold
 	cuts    *cuts // the incompletely captured calls
 	// doubtful are the objects that may not have existed, by name.

@@ -188,6 +188,7 @@ var sentences = [256]any{
 		return fmt.Sprintf("the server takes root for user %s (root_squash)", r.Now)
 	},
 	verdict.ReadOnly:  "the server's file system is read-only",
+	verdict.Shared:    "other clones change the same files",
 	verdict.SentAgain: "at another moment than in the capture: the call had to be sent again",
 	verdict.AnyOrder:  "at another moment than in the capture: --relaxed lets what does not depend on each other go in any order",
 }

@@ -64,7 +64,7 @@ func (e *engine) apart(ctx context.Context) error {
 	fs, end, err := e.accessBy(ctx, e.opt.Access3, e.guard, "")
 	if err == nil {
 		defer end(context.WithoutCancel(ctx))
-		err = prepare.Apart(ctx, fs, e.load, e.clones, prepare.Options{Directory: cmp.Or(e.opt.Directory3, e.opt.Directory), Round: e.round, Guard: e.guard, Note: e.record.Note})
+		err = prepare.Apart(ctx, fs, e.load, e.clones, prepare.Options{Directory: cmp.Or(e.opt.Directory3, e.opt.Directory), Shared: e.opt.Shared, Round: e.round, Guard: e.guard, Note: e.record.Note})
 	}
 	switch {
 	case err == nil:

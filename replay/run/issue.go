@@ -56,6 +56,9 @@ func (e *engine) unbuilt(c *call, err error) (verdict.Verdict, verdict.Reason) {
 		why.Code = verdict.Cut
 		return verdict.Explained, why
 	}
+	if e.opt.Shared && e.opt.Write {
+		return verdict.Explained, verdict.Reason{Code: verdict.Shared}
+	}
 	if root, ok := e.roots.follows(c.clone.Number, err); ok {
 		why = root
 	}

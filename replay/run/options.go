@@ -60,6 +60,8 @@ type Options struct {
 	Relaxed bool
 
 	Clones int // 1
+	// Shared gives all clones the files of the first. If they change them, the judge blames the server for nothing, and nothing is read back.
+	Shared bool
 	// Stagger is how much later each clone begins than the one before.
 	Stagger time.Duration
 	// Rounds is how many times the plan is repeated, LoopFor how long. Each round has its own clients and directories; one report covers all.

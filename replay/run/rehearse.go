@@ -33,7 +33,7 @@ func newRehearsal(load *workload.Workload, opt Options, prepared bool) *rehearsa
 	w := bindings.New(load, 1, opt.Tag)[0]
 	g := guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)})
 	t := &load.Tables
-	for _, h := range prepare.Rehearse(load, w, opt.Directory, opt.Clones) {
+	for _, h := range prepare.Rehearse(load, w, opt.Directory, opt.Clones > 1 && !opt.Shared) {
 		g.Above(h)
 	}
 	g.Base(w.Base)

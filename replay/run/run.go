@@ -34,6 +34,7 @@ func Run(ctx context.Context, load *workload.Workload, opt Options) (*report.Rep
 		return nil, err
 	}
 	opt.Directory = dir
+	opt.VerifyFiles = opt.VerifyFiles && !(opt.Shared && opt.Write)
 	switch {
 	case opt.MaxP99 > 0:
 		return opt.findMax(ctx, load)
@@ -105,7 +106,7 @@ func newEngine(ctx context.Context, load *workload.Workload, opt Options, in rou
 	e := &engine{opt: opt, round: in.number, load: load, ctx: ctx,
 		clones: bindings.New(load, opt.Clones, opt.Tag),
 		guard:  guard.New(guard.Options{Write: opt.Write, Owner: bindings.OwnerPrefix(opt.Tag), LockHost: bindings.LockPrefix(opt.Tag)}),
-		judge:  judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
+		judge:  judge.New(load, judge.Options{Level: opt.Verify, Ignore: opt.Ignore, Relaxed: opt.Relaxed, Shared: opt.Shared && opt.Write, Follow: opt.VerifyFiles, Tick: max(opt.Tick, 0)}),
 		record: in.record,
 		inbox:  inbox{wake: make(chan struct{}, 1)},
 		sched:  schedule.New(&load.Tables, schedule.Options{Timing: opt.Timing, Speed: opt.Speed, Rate: opt.Rate, Relaxed: opt.Relaxed, Clones: opt.Clones, Stagger: opt.Stagger}),
@@ -154,7 +155,7 @@ func (e *engine) prepare(ctx context.Context) (done report.Prepared, err error) 
 			first = fmt.Sprintf(format, args...)
 		}
 	}
-	done, err = prepare.Run(ctx, fs, e.load, e.clones, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse,
+	done, err = prepare.Run(ctx, fs, e.load, e.clones, prepare.Options{Directory: e.opt.Directory, Make: e.opt.Prepare && e.opt.Write, Reuse: e.opt.Reuse, Shared: e.opt.Shared,
 		Round: e.round, Guard: e.guard, Note: note})
 	if err == nil && !e.opt.Incomplete {
 		err = enough(&done, first)
@@ -210,6 +211,9 @@ func (e *engine) report(began time.Time, took time.Duration) *report.Report {
 		Bytes: e.count.bytes, Impossible: e.load.Impossible()}
 	if e.load.Streams() && e.feed.eof && e.opt.Resume == nil {
 		r.Impossible = e.feed.left.List() // and not as the header says
+	}
+	if e.opt.Shared && e.opt.Write {
+		e.record.Note("the clones share their files: a difference may be another clone's doing, and nothing was read back")
 	}
 	if together, cut := e.judge.Short(); together+cut > 0 {
 		e.record.Note("there was no room for %d calls that were under way together with others, and %d traces of incomplete ones: what they explain counts as different", together, cut)

@@ -124,6 +124,11 @@ func (w *Clone) Take(o *Clone) {
 	}
 }
 
+// Share gives a clone the objects of another one: what one of them finds, both have.
+func (w *Clone) Share(o *Clone) {
+	w.Objects, w.Names, w.Base, w.Root, w.NoRoot, w.apart = o.Objects, o.Names, o.Base, o.Root, o.NoRoot, o.apart
+}
+
 // Apart reports whether the server has other handles for NFSv3 than for NFSv4.
 func (w *Clone) Apart() bool { return w.apart }
 

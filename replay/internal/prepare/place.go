@@ -59,10 +59,10 @@ func (s *scene) place(ctx context.Context, w *bindings.Clone, top *found) error 
 
 // Rehearse places the base and the directories above it in a clone as Run would, with
 // made-up handles. It returns those of the directories above.
-func Rehearse(load *workload.Workload, w *bindings.Clone, directory string, clones int) (above [][]byte) {
+func Rehearse(load *workload.Workload, w *bindings.Clone, directory string, clones bool) (above [][]byte) {
 	s := &scene{load: load, opt: &Options{Directory: directory}, parents: load.Parents()}
 	names := components(directory)
-	if clones > 1 {
+	if clones {
 		names = append(names, "clone1")
 	}
 	for i := range names {

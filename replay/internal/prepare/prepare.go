@@ -16,6 +16,7 @@ type Options struct {
 	Directory string // absolute path on the target, as path.Clean returns it
 	Make      bool   // make the directory and the files; otherwise they exist already
 	Reuse     bool   // the directory need not be empty
+	Shared    bool   // the clones have the directory and the files of the first
 	Round     int    // of a series, whose rounds have directories of their own; 0 without one
 	// Guard is told which directory is the base, and what lies above it.
 	Guard *guard.Guard
@@ -35,20 +36,33 @@ func Run(ctx context.Context, fs client.FS, load *workload.Workload, clones []*b
 		}
 	}
 	o.tell(top)
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(clones), done: &done}
-	for _, w := range clones {
+	s := o.scene(fs, load, clones)
+	s.done = &done
+	return done, o.each(clones, func(w *bindings.Clone) error {
 		if err := s.place(ctx, w, top); err != nil {
-			return done, err
+			return err
 		}
 		if o.Make {
 			if err := s.make(ctx, w); err != nil {
-				return done, fmt.Errorf("preparation: %w", err)
+				return fmt.Errorf("preparation: %w", err)
 			}
 		} else if err := s.lookUp(ctx, w); err != nil {
-			return done, fmt.Errorf("looking up what the plan uses: %w", err)
+			return fmt.Errorf("looking up what the plan uses: %w", err)
+		}
+		return nil
+	})
+}
+
+// each calls f for all clones that have files of their own, and gives the others those of the first.
+func (o *Options) each(clones []*bindings.Clone, f func(*bindings.Clone) error) error {
+	for i, w := range clones {
+		if o.Shared && i > 0 {
+			w.Share(clones[0])
+		} else if err := f(w); err != nil {
+			return err
 		}
 	}
-	return done, nil
+	return nil
 }
 
 // existing finds the directory, and tells the guard of it.
@@ -74,13 +88,8 @@ func Find(ctx context.Context, fs client.FS, load *workload.Workload, clones []*
 	if err != nil {
 		return err
 	}
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1}
-	for _, w := range clones {
-		if err := s.place(ctx, w, top); err != nil {
-			return err
-		}
-	}
-	return nil
+	s := o.scene(fs, load, clones)
+	return o.each(clones, func(w *bindings.Clone) error { return s.place(ctx, w, top) })
 }
 
 // Apart looks up the NFSv3 handles of what Run has made with another version. NFSv3 may have another path for the directory.
@@ -89,8 +98,8 @@ func Apart(ctx context.Context, fs client.FS, load *workload.Workload, clones []
 	if err != nil {
 		return err
 	}
-	s := &scene{fs: fs, load: load, opt: &o, parents: load.Parents(), clones: len(clones) > 1 || o.Round > 0, before: max(o.Round-1, 0) * len(clones)}
-	for _, w := range clones {
+	s := o.scene(fs, load, clones)
+	return o.each(clones, func(w *bindings.Clone) error {
 		x := w.Beside()
 		if err := s.place(ctx, x, top); err != nil {
 			return err
@@ -99,8 +108,12 @@ func Apart(ctx context.Context, fs client.FS, load *workload.Workload, clones []
 			return err
 		}
 		w.Take(x)
-	}
-	return nil
+		return nil
+	})
+}
+
+func (o *Options) scene(fs client.FS, load *workload.Workload, clones []*bindings.Clone) *scene {
+	return &scene{fs: fs, load: load, opt: o, parents: load.Parents(), clones: len(clones) > 1 && !o.Shared || o.Round > 0, before: max(o.Round-1, 0) * len(clones)}
 }
 
 // scene is what the preparation of all clones has in common.

@@ -247,6 +247,8 @@ const (
 	Squashed
 	// ReadOnly: the server's file system is read-only.
 	ReadOnly
+	// Shared: other clones change the same files.
+	Shared
 
 	codes
 )
@@ -308,5 +310,5 @@ var codeNames = [codes]string{
 
 	Cut: "cut", Strangers: "strangers", Unhappened: "unhappened", Planned: "planned", Unsupported: "unsupported", NoACL: "no_acl", NoLocks: "no_locks",
 	Together: "together", SentAgain: "sent_again", AnyOrder: "any_order", OnlyHere: "only_here",
-	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits", Squashed: "squashed", ReadOnly: "read_only",
+	NoACLKept: "no_acl_kept", LocksTogether: "locks_together", LockWaits: "lock_waits", Squashed: "squashed", ReadOnly: "read_only", Shared: "shared",
 }
