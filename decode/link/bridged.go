@@ -8,45 +8,39 @@ import "encoding/binary"
 //	| V | R |M| op-length| hop count |        egress nickname        |
 //	+---+---+-+----------+-----------+-------------------------------+
 //	|       ingress nickname         |  options, 4 * op-length bytes …
-func decodeTRILL(data []byte, n int, f *Frame) {
+func decodeTRILL(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 6 {
-		f.Problem = ProblemCutTRILL
-		return
+		return f.stop(ProblemCutTRILL)
 	}
 	head := binary.BigEndian.Uint16(data)
 	size := 6 + 4*int(head>>6&0x1f)
 	switch {
 	case head>>14 != 0:
-		f.Problem = ProblemTRILLVersion
+		return f.stop(ProblemTRILLVersion)
 	case len(data) < size:
-		f.Problem = ProblemCutTRILL
-	case f.enter(Tunnel{Type: TRILL}):
-		f.numbers(data[:6])
-		decodeEthernet(data[size:], n-size, f)
+		return f.stop(ProblemCutTRILL)
+	case !f.enter(Tunnel{Type: TRILL}):
+		return nil, nil, 0
 	}
+	f.numbers(data[:6])
+	return decodeEthernet, data[size:], n - size
 }
 
 // decodeFabricPath reads Cisco's tag: tree 10, TTL 6. An Ethernet frame follows.
-func decodeFabricPath(data []byte, n int, f *Frame) {
+func decodeFabricPath(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 2 {
-		f.Problem = ProblemCutFabricPath
-		return
+		return f.stop(ProblemCutFabricPath)
 	}
-	if f.enter(Tunnel{Type: FabricPath}) {
-		f.numbers(data[:2])
-		decodeEthernet(data[2:], n-2, f)
-	}
+	return f.within(Tunnel{Type: FabricPath}, 2, decodeEthernet, data, n)
 }
 
 // decodeEtherIP reads the header of RFC 3378, section 3: version 4 (3), reserved 12. An Ethernet frame follows.
-func decodeEtherIP(data []byte, n int, f *Frame) {
+func decodeEtherIP(data []byte, n int, f *Frame) (header, []byte, int) {
 	switch {
 	case len(data) < 2:
-		f.Problem = ProblemCutEtherIP
+		return f.stop(ProblemCutEtherIP)
 	case data[0]>>4 != 3:
-		f.Problem = ProblemEtherIPVersion
-	case f.enter(Tunnel{Type: EtherIP}):
-		f.numbers(data[:2])
-		decodeEthernet(data[2:], n-2, f)
+		return f.stop(ProblemEtherIPVersion)
 	}
+	return f.within(Tunnel{Type: EtherIP}, 2, decodeEthernet, data, n)
 }

@@ -22,7 +22,7 @@ func Decode(lt capture.LinkType, data []byte, wire uint32, f *Frame) {
 	tunnels := f.Tunnels[:0]
 	*f = Frame{} // without a copy: it is long
 	f.Tunnels = tunnels
-	decodeLink(lt, data, max(int(min(wire, maxUndeclared)), len(data)), f)
+	f.decode(f.link(lt, data, max(int(min(wire, maxUndeclared)), len(data))))
 }
 
 // linkType and linkPPI keep the files of single headers independent of package capture.
@@ -30,50 +30,45 @@ type linkType = capture.LinkType
 
 const linkPPI = capture.LinkPPI
 
-func decodeLink(lt capture.LinkType, data []byte, n int, f *Frame) {
+// link is what a frame of a link type begins with.
+func (f *Frame) link(lt linkType, data []byte, n int) (header, []byte, int) {
+	var h header
 	switch lt {
 	case capture.LinkEthernet:
-		decodeEthernet(data, n, f)
+		h = decodeEthernet
 	case capture.LinkSLL:
-		decodeSLL(data, n, f)
+		h = decodeSLL
 	case capture.LinkSLL2:
-		decodeSLL2(data, n, f)
+		h = decodeSLL2
 	case capture.LinkRaw, capture.LinkRawBSD, capture.LinkRawOpenBSD, capture.LinkIPv4, capture.LinkIPv6:
-		decodeIP(data, n, f)
+		h = decodeIP
 	case capture.LinkNull, capture.LinkLoop:
-		decodeNull(data, n, f)
+		h = decodeNull
 	case capture.LinkERF:
-		decodeERF(data, n, f)
+		h = decodeERF
 	case capture.LinkInfiniBand:
-		decodeLRH(data, f)
+		h = decodeLRH
 	case capture.LinkIPoIB:
-		decodeIPoIBCapture(data, n, f)
+		h = decodeIPoIBCapture
 	case capture.LinkPPP:
-		decodePPP(data, n, f)
+		h = decodePPP
 	case capture.LinkPPPWithDir:
-		if len(data) < 1 {
-			f.Problem = ProblemCutPPP
-			return
-		}
-		f.numbers(data[:1])
-		decodePPP(data[1:], n-1, f)
+		h = decodePPPWithDir
 	case capture.LinkPPPHDLC, capture.LinkCiscoHDLC:
-		decodeHDLC(data, n, f)
+		h = decodeHDLC
 	case capture.LinkPPPEther:
-		decodePPPoE(data, n, f)
+		h = decodePPPoE
 	case capture.LinkMPLS:
-		decodeMPLS(data, n, f)
+		h = decodeMPLS
 	case capture.LinkNFLOG:
-		decodeNFLOG(data, n, f)
+		h = decodeNFLOG
 	case capture.LinkPPI:
-		decodePPI(data, n, f)
+		h = decodePPI
 	default:
-		f.unknown(LinkLayer, uint32(lt), data, n)
+		return f.unknown(LinkLayer, uint32(lt), data, n)
 	}
+	return h, data, n
 }
-
-// In all of the functions below, n is the length in bytes of the rest of the frame on the wire, as far as
-// known; n >= len(data).
 
 // EtherTypes.
 const (
@@ -99,96 +94,89 @@ const (
 	etherArista        = 0xd28b
 )
 
-// maxTags is how many VLAN tags are followed. Two are usual.
-const maxTags = 8
-
-// decodeEtherType continues after a link header that ends with an EtherType.
-func decodeEtherType(etherType uint16, data []byte, n int, f *Frame) {
-	for range maxTags {
-		switch etherType {
-		case etherIPv4:
-			decodeIPv4(data, n, f)
-			return
-		case etherIPv6:
-			decodeIPv6(data, n, f)
-			return
-		case etherRoCEv1:
-			decodeRoCEv1(data, n, f)
-			return
-		case etherVLAN, etherQinQ, etherOldQ:
-			// Priority 3, DEI 1, identifier 12; the next EtherType 16.
-			if len(data) < 4 {
-				f.Problem = ProblemCutVLAN
-				return
-			}
-			f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
-			f.Priority = data[0] >> 5
-			f.numbers(data[:4])
-			etherType = binary.BigEndian.Uint16(data[2:])
-			data, n = data[4:], n-4
-		case etherMPLS, etherMPLSMulticast:
-			decodeMPLS(data, n, f)
-			return
-		case etherPPPoE:
-			decodePPPoE(data, n, f)
-			return
-		case etherCiscoMeta:
-			decodeCiscoMeta(data, n, f)
-			return
-		case etherMACsec:
-			decodeMACsec(data, n, f)
-			return
-		case etherPBB:
-			decodePBB(data, n, f)
-			return
-		case etherNSH:
-			decodeNSH(data, n, f)
-			return
-		case etherVNTag, etherETag, etherHSR, etherArista, etherTRILL, etherFabricPath:
-			decodeSwitchTag(etherType, data, n, f)
-			return
-		case etherMACControl:
-			f.unknown(EtherLayer, uint32(etherType), data, n)
-			f.numbers(data[:min(len(data), pauseSize)])
-			return
-		default: // other protocols, and lengths of 802.3 frames (below 0x600)
-			f.unknown(EtherLayer, uint32(etherType), data, n)
-			return
-		}
+// etherHeader is the header that an EtherType announces, nil if Decode does not follow it.
+func etherHeader(etherType uint16) header {
+	switch etherType {
+	case etherIPv4:
+		return decodeIPv4
+	case etherIPv6:
+		return decodeIPv6
+	case etherVLAN, etherQinQ, etherOldQ:
+		return decodeVLAN
+	case etherRoCEv1:
+		return decodeRoCEv1
+	case etherMPLS, etherMPLSMulticast:
+		return decodeMPLS
+	case etherPPPoE:
+		return decodePPPoE
+	case etherCiscoMeta:
+		return decodeCiscoMeta
+	case etherMACsec:
+		return decodeMACsec
+	case etherPBB:
+		return decodePBB
+	case etherNSH:
+		return decodeNSH
+	case etherVNTag:
+		return decodeVNTag
+	case etherETag:
+		return decodeETag
+	case etherHSR:
+		return decodeHSR
+	case etherArista:
+		return decodeArista
+	case etherTRILL:
+		return decodeTRILL
+	case etherFabricPath:
+		return decodeFabricPath
 	}
-	f.Problem = ProblemManyVLAN
+	return nil
 }
 
-// decodeSwitchTag continues with what a switch has put before the frame or its EtherType.
-func decodeSwitchTag(etherType uint16, data []byte, n int, f *Frame) {
-	switch etherType {
-	case etherVNTag:
-		decodeFixedTag(VNTag, vnTagSize, data, n, f)
-	case etherETag:
-		decodeFixedTag(ETag, eTagSize, data, n, f)
-	case etherHSR:
-		decodeFixedTag(HSR, hsrSize, data, n, f)
-	case etherArista:
-		decodeArista(data, n, f)
-	case etherTRILL:
-		decodeTRILL(data, n, f)
-	case etherFabricPath:
-		decodeFabricPath(data, n, f)
+// ether is what follows a header that ends with an EtherType.
+func (f *Frame) ether(etherType uint16, data []byte, n int) (header, []byte, int) {
+	if h := etherHeader(etherType); h != nil {
+		return h, data, n
 	}
+	if etherType == etherMACControl {
+		f.numbers(data[:min(len(data), pauseSize)])
+	}
+	return f.unknown(EtherLayer, uint32(etherType), data, n) // other protocols, and lengths of 802.3 frames (below 0x600)
+}
+
+// maxTags is how many VLAN tags there may be, less one. Two are usual.
+const maxTags = 8
+
+// decodeVLAN reads VLAN tags: priority 3, DEI 1, identifier 12; the next EtherType 16.
+func decodeVLAN(data []byte, n int, f *Frame) (header, []byte, int) {
+	for range maxTags - 1 {
+		if len(data) < 4 {
+			return f.stop(ProblemCutVLAN)
+		}
+		f.VLAN = binary.BigEndian.Uint16(data) & 0x0fff
+		f.Priority = data[0] >> 5
+		f.numbers(data[:4])
+		etherType := binary.BigEndian.Uint16(data[2:])
+		data, n = data[4:], n-4
+		switch etherType {
+		case etherVLAN, etherQinQ, etherOldQ:
+		default:
+			return f.ether(etherType, data, n)
+		}
+	}
+	return f.stop(ProblemManyVLAN)
 }
 
 // decodeIP tells the IP version by the packet itself.
-func decodeIP(data []byte, n int, f *Frame) {
+func decodeIP(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) == 0 {
-		f.Problem = ProblemCutIP
-		return
+		return f.stop(ProblemCutIP)
 	}
 	switch data[0] >> 4 {
 	case 4:
-		decodeIPv4(data, n, f)
+		return decodeIPv4, data, n
 	case 6:
-		decodeIPv6(data, n, f)
-	default:
-		f.Problem = ProblemNotIP
+		return decodeIPv6, data, n
 	}
+	return f.stop(ProblemNotIP)
 }

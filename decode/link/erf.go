@@ -21,22 +21,19 @@ const maxERFExtensions = 16
 //
 // Type 25 is for link packets of InfiniBand (flow control): nothing of
 // interest.
-func decodeERF(data []byte, n int, f *Frame) {
+func decodeERF(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 16 {
-		f.Problem = ProblemCutERF
-		return
+		return f.stop(ProblemCutERF)
 	}
 	typ, more := data[8]&0x7f, data[8]&0x80 != 0
 	f.numbers(data[:16])
 	data, n = data[16:], n-16
 	for i := 0; more; i++ {
 		if len(data) < 8 {
-			f.Problem = ProblemCutERFExtension
-			return
+			return f.stop(ProblemCutERFExtension)
 		}
 		if i == maxERFExtensions {
-			f.Problem = ProblemManyERFExtensions
-			return
+			return f.stop(ProblemManyERFExtensions)
 		}
 		more = data[0]&0x80 != 0
 		f.numbers(data[:1])
@@ -45,16 +42,14 @@ func decodeERF(data []byte, n int, f *Frame) {
 	switch typ {
 	case erfEthernet, erfColorEthernet, erfDSMEthernet, erfColorHashEthernet:
 		if len(data) < 2 { // offset and pad
-			f.Problem = ProblemCutERF
-			return
+			return f.stop(ProblemCutERF)
 		}
 		f.numbers(data[:2])
-		decodeEthernet(data[2:], n-2, f)
+		return decodeEthernet, data[2:], n - 2
 	case erfInfiniBand:
-		decodeLRH(data, f)
+		return decodeLRH, data, n
 	case erfIPv4, erfIPv6:
-		decodeIP(data, n, f)
-	default:
-		f.unknown(ERFLayer, uint32(typ), data, n)
+		return decodeIP, data, n
 	}
+	return f.unknown(ERFLayer, uint32(typ), data, n)
 }

@@ -30,10 +30,9 @@ const (
 //
 // h is the GRE header before it. T says that the switch cut the frame. en of type III is BSO: bad, short or
 // oversized.
-func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
+func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 8 {
-		f.Problem = ProblemCutERSPAN
-		return
+		return f.stop(ProblemCutERSPAN)
 	}
 	word := binary.BigEndian.Uint32(data)
 	t := Tunnel{Type: ERSPAN, HasID: true, ID: word & 0x03ff, Truncated: word&0x0400 != 0, Sequence: h.sequence, Sequenced: h.has(greSequence)}
@@ -45,8 +44,7 @@ func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 		t.Version = 3
 		head = 12
 		if len(data) < head {
-			f.Problem = ProblemCutERSPAN
-			return
+			return f.stop(ProblemCutERSPAN)
 		}
 		t.Clock = uint64(binary.BigEndian.Uint32(data[4:]))
 		bits := binary.BigEndian.Uint16(data[10:])
@@ -54,8 +52,7 @@ func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 		frame = bits >> 10 & 0x1f
 		if bits&1 != 0 {
 			if len(data) < head+8 {
-				f.Problem = ProblemCutERSPANSub
-				return
+				return f.stop(ProblemCutERSPANSub)
 			}
 			// These platforms extend the timestamp in the second word.
 			switch binary.BigEndian.Uint32(data[head:]) >> 26 {
@@ -65,19 +62,17 @@ func decodeERSPAN(h *greHeader, data []byte, n int, f *Frame) {
 			head += 8
 		}
 	default:
-		f.Problem = ProblemERSPANVersion
-		return
+		return f.stop(ProblemERSPANVersion)
 	}
 	if !f.enter(t) {
-		return
+		return nil, nil, 0
 	}
 	f.numbers(data[:head])
 	switch frame {
 	case erspanEthernet:
-		decodeEthernet(data[head:], n-head, f)
+		return decodeEthernet, data[head:], n - head
 	case erspanIP:
-		decodeIP(data[head:], n-head, f)
-	default:
-		f.unknown(ERSPANLayer, uint32(frame), data[head:], n-head)
+		return decodeIP, data[head:], n - head
 	}
+	return f.unknown(ERSPANLayer, uint32(frame), data[head:], n-head)
 }

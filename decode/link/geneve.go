@@ -12,25 +12,22 @@ import "encoding/binary"
 //	+-----------------------------------------------+---------------+
 //	|                  options, 4 * opt len bytes                   |
 //
-// It reports false if the header is not of version 0 or does not fit the
-// datagram.
-func decodeGENEVE(data []byte, n int, f *Frame) bool {
+// The header must be of version 0 and fit the datagram.
+func decodeGENEVE(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 8 || data[0]>>6 != 0 || data[1]&0x3f != 0 {
-		return false
+		return nil, nil, 0
 	}
 	head := 8 + int(data[0]&0x3f)*4
 	if head > n {
-		return false
+		return nil, nil, 0
 	}
 	if !f.enter(Tunnel{Type: GENEVE, HasID: true, ID: binary.BigEndian.Uint32(data[4:]) >> 8}) {
-		return true
+		return nil, nil, 0
 	}
 	if len(data) < head {
-		f.Problem = ProblemCutGENEVE
-		return true
+		return f.stop(ProblemCutGENEVE)
 	}
 	f.numbers(data[:8])
 	f.geneveOptions(data[8:head])
-	decodeBridged(binary.BigEndian.Uint16(data[2:]), data[head:], n-head, f)
-	return true
+	return f.bridged(binary.BigEndian.Uint16(data[2:]), data[head:], n-head)
 }

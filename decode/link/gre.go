@@ -94,11 +94,10 @@ func (h *greHeader) tunnel() Tunnel {
 }
 
 // decodeGRE reads a GRE header and what it carries.
-func decodeGRE(data []byte, n int, f *Frame) {
+func decodeGRE(data []byte, n int, f *Frame) (header, []byte, int) {
 	var h greHeader
 	if p := h.decode(data, n); p != NoProblem {
-		f.Problem = p
-		return
+		return f.stop(p)
 	}
 	head := data[:h.size()]
 	data, n = data[h.size():], n-h.size()
@@ -106,33 +105,29 @@ func decodeGRE(data []byte, n int, f *Frame) {
 	switch {
 	case h.version() == 1:
 		// RFC 2637, section 4.1: the key is payload length 16, call 16.
-		if f.enter(Tunnel{Type: PPTP, HasID: h.has(greKey), ID: h.key & 0xffff}) {
-			decodePPP(data, n, f)
-		}
+		return f.within(Tunnel{Type: PPTP, HasID: h.has(greKey), ID: h.key & 0xffff}, 0, decodePPP, data, n)
 	case h.protocol == etherERSPAN && !h.has(greSequence):
-		if f.enter(Tunnel{Type: ERSPAN, Version: 1}) {
-			decodeEthernet(data, n, f)
-		}
+		return f.within(Tunnel{Type: ERSPAN, Version: 1}, 0, decodeEthernet, data, n)
 	case h.protocol == etherERSPAN || h.protocol == etherERSPAN3:
-		decodeERSPAN(&h, data, n, f)
+		return decodeERSPAN(&h, data, n, f)
 	case h.has(greRouting): // RFC 1701; RFC 2784 has receivers discard them
-		f.Problem = ProblemGRERouting
-	default:
-		if f.enter(h.tunnel()) {
-			decodeBridged(h.protocol, data, n, f)
-			if f.Unknown.Layer == EtherLayer && len(f.Tunnels) > 0 && f.Unknown.Value == uint32(h.protocol) {
-				f.Unknown.Layer = GRELayer
-			}
-		}
+		return f.stop(ProblemGRERouting)
 	}
+	if !f.enter(h.tunnel()) {
+		return nil, nil, 0
+	}
+	next, data, n := f.bridged(h.protocol, data, n)
+	if f.Unknown.Layer == EtherLayer {
+		f.Unknown.Layer = GRELayer
+	}
+	return next, data, n
 }
 
-// decodeBridged continues after a tunnel header that ends with an EtherType; 0x6558 announces an Ethernet
+// bridged is what follows a tunnel header that ends with an EtherType; 0x6558 announces an Ethernet
 // header.
-func decodeBridged(etherType uint16, data []byte, n int, f *Frame) {
+func (f *Frame) bridged(etherType uint16, data []byte, n int) (header, []byte, int) {
 	if etherType == etherBridged {
-		decodeEthernet(data, n, f)
-		return
+		return decodeEthernet, data, n
 	}
-	decodeEtherType(etherType, data, n, f)
+	return f.ether(etherType, data, n)
 }

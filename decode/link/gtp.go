@@ -14,31 +14,31 @@ const (
 // type 8; length 16; tunnel endpoint 32; with E, S or PN sequence number 16, N-PDU number 8, next extension 8. An extension has
 // its length in units of four bytes 8, its content, and the type of the next 8. An IP packet follows. It reports false if this is
 // no packet of a user.
-func decodeGTP(data []byte, n int, f *Frame) bool {
+func decodeGTP(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < gtpSize || data[0]>>4 != 3 || data[1] != gtpPDU || int(binary.BigEndian.Uint16(data[2:])) > n-gtpSize {
-		return false
+		return nil, nil, 0
 	}
 	size := gtpSize
 	if data[0]&gtpOptional != 0 {
 		size += 4
 	}
 	if len(data) <= size {
-		return false
+		return nil, nil, 0
 	}
 	for i := 0; data[0]&gtpExtended != 0 && data[size-1] != 0; i++ {
 		more := 4 * int(data[size])
 		if more == 0 || i == gtpExtensions || len(data) <= size+more {
-			return false
+			return nil, nil, 0
 		}
 		size += more
 	}
 	if v := data[size] >> 4; v != 4 && v != 6 {
-		return false
+		return nil, nil, 0
 	}
 	id := binary.BigEndian.Uint32(data[4:])
 	if f.enter(Tunnel{Type: GTP, HasID: true, ID: id}) {
 		f.extensions(data[:size])
-		decodeIP(data[size:], n-size, f)
+		return decodeIP, data[size:], n - size
 	}
-	return true
+	return nil, nil, 0
 }

@@ -17,15 +17,13 @@ import (
 //
 // PktLen counts 4 bytes, from the LRH through the ICRC. What follows is the
 // VCRC of the link, 2 bytes, if the capture has it.
-func decodeLRH(data []byte, f *Frame) {
+func decodeLRH(data []byte, _ int, f *Frame) (header, []byte, int) {
 	if len(data) < 8 {
-		f.Problem = ProblemCutLRH
-		return
+		return f.stop(ProblemCutLRH)
 	}
 	n := int(binary.BigEndian.Uint16(data[4:])&0x07ff) * 4
 	if n < 8 {
-		f.Problem = ProblemLRHLength
-		return
+		return f.stop(ProblemLRHLength)
 	}
 	data = data[:min(n, len(data))]
 	if data[0]&0xf == 0 { // the version
@@ -41,7 +39,7 @@ func decodeLRH(data []byte, f *Frame) {
 		f.PayloadLen = n - 8
 	case 3: // GRH, then BTH
 		if !decodeGRH(data[8:], n-8, f) {
-			return
+			break
 		}
 		f.Proto = InfiniBand
 		f.Net = data[:48:48]
@@ -49,14 +47,16 @@ func decodeLRH(data []byte, f *Frame) {
 	default: // raw packets, and IPv6 without InfiniBand transport
 		f.Unknown = Unknown{LRHLayer, uint32(data[1] & 3)}
 	}
+	return nil, nil, 0
 }
 
 // decodeRoCEv1 reads the GRH of RoCEv1; Ethernet may have padded the packet.
-func decodeRoCEv1(data []byte, n int, f *Frame) {
+func decodeRoCEv1(data []byte, n int, f *Frame) (header, []byte, int) {
 	if decodeGRH(data, n, f) {
 		f.Proto = RoCEv1
 		f.Net = data[:40:40]
 	}
+	return nil, nil, 0
 }
 
 // decodeGRH reads a global route header, which has the layout of an IPv6 header: version 4, traffic class 8,

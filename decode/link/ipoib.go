@@ -9,24 +9,22 @@ const ipoibHeader = 4
 // decodeIPoIBCapture reads a frame of LINKTYPE_IPOIB: a GRH, of which captures
 // of the receiving side may have but the addresses, or none at all (then it
 // is 40 bytes of zero), and the encapsulation header.
-func decodeIPoIBCapture(data []byte, n int, f *Frame) {
+func decodeIPoIBCapture(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 40+ipoibHeader {
-		f.Problem = ProblemCutIPoIB
-		return
+		return f.stop(ProblemCutIPoIB)
 	}
 	f.part(PartGID, data[8:24], nil)
 	f.part(PartGID, data[24:40], nil)
-	decodeIPoIB(data[40:], n-40, f)
+	return decodeIPoIB, data[40:], n - 40
 }
 
 // decodeIPoIB reads the encapsulation header of RFC 4391 and what it carries.
-func decodeIPoIB(data []byte, n int, f *Frame) {
+func decodeIPoIB(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < ipoibHeader {
-		f.Problem = ProblemCutIPoIB
-		return
+		return f.stop(ProblemCutIPoIB)
 	}
 	f.numbers(data[:ipoibHeader])
-	decodeEtherType(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader, f)
+	return f.ether(binary.BigEndian.Uint16(data), data[ipoibHeader:], n-ipoibHeader)
 }
 
 // DecodeIPoIB decodes a message of an InfiniBand queue pair if it is IP over InfiniBand (RFC 4391, section 6;
@@ -39,7 +37,7 @@ func DecodeIPoIB(outer *Frame, pkey uint16, data []byte, n int, f *Frame) bool {
 	}
 	*f = Frame{Src: outer.Src, Dst: outer.Dst, Tunnels: append(f.Tunnels[:0], outer.Tunnels...), parts: outer.parts}
 	if f.enter(Tunnel{Type: IPoIB, HasID: true, ID: uint32(pkey & 0x7fff)}) {
-		decodeIPoIB(data, n, f)
+		f.decode(decodeIPoIB, data, n)
 	}
 	return true
 }

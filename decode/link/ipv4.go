@@ -36,19 +36,16 @@ const (
 //	+---------------+---------------+-------------------------------+
 //	|                  source, destination, options                 |
 //	+---------------------------------------------------------------+
-func decodeIPv4(data []byte, n int, f *Frame) {
+func decodeIPv4(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 20 {
-		f.Problem = ProblemCutIPv4
-		return
+		return f.stop(ProblemCutIPv4)
 	}
 	if data[0]>>4 != 4 {
-		f.Problem = ProblemNotIPv4
-		return
+		return f.stop(ProblemNotIPv4)
 	}
 	head := int(data[0]&0x0f) * 4
 	if head < 20 {
-		f.Problem = ProblemIPv4HeaderLength
-		return
+		return f.stop(ProblemIPv4HeaderLength)
 	}
 	// The stack leaves a total length of 0 in a frame of more than 65535 bytes that it merged (GRO) or that
 	// the adapter will split (TSO).
@@ -56,12 +53,10 @@ func decodeIPv4(data []byte, n int, f *Frame) {
 		n = total
 	}
 	if n < head {
-		f.Problem = ProblemIPv4TotalLength
-		return
+		return f.stop(ProblemIPv4TotalLength)
 	}
 	if len(data) < head {
-		f.Problem = ProblemCutIPv4Options
-		return
+		return f.stop(ProblemCutIPv4Options)
 	}
 	data = data[:min(n, len(data))] // strips the padding of short Ethernet frames
 	f.Src = netip.AddrFrom4([4]byte(data[12:16]))
@@ -73,44 +68,39 @@ func decodeIPv4(data []byte, n int, f *Frame) {
 	f.part(PartIPv4, f.Net, nil)
 	if frag := binary.BigEndian.Uint16(data[6:]); frag&0x3fff != 0 {
 		f.FragmentID = uint32(f.IPID)
-		f.fragment(uint32(frag&0x1fff)*8, frag&0x2000 != 0, data[9], data[head:], n-head)
-		return
+		return f.fragment(uint32(frag&0x1fff)*8, frag&0x2000 != 0, data[9], data[head:], n-head)
 	}
-	f.transport(data[9], data[head:], n-head)
+	return f.transport(data[9], data[head:], n-head)
 }
 
 // fragment fills in a part of an IP datagram.
-func (f *Frame) fragment(offset uint32, more bool, proto uint8, data []byte, n int) {
+func (f *Frame) fragment(offset uint32, more bool, proto uint8, data []byte, n int) (header, []byte, int) {
 	f.Proto = Fragment
 	f.FragmentOffset = offset
 	f.MoreFragments = more
 	f.FragmentProto = proto
 	f.Payload = data[:len(data):len(data)]
 	f.PayloadLen = n
+	return nil, nil, 0
 }
 
-// transport continues after an IP header: n is the length of the IP payload.
-func (f *Frame) transport(proto uint8, data []byte, n int) {
+// transport is what follows an IP header: n is the length of the IP payload.
+func (f *Frame) transport(proto uint8, data []byte, n int) (header, []byte, int) {
 	switch proto {
 	case ipUDP:
-		decodeUDP(data, n, f)
+		return decodeUDP, data, n
 	case ipTCP:
-		decodeTCP(data, n, f)
+		return decodeTCP, data, n
 	case ipGRE:
-		decodeGRE(data, n, f)
+		return decodeGRE, data, n
 	case ipIPv4:
-		if f.enter(Tunnel{Type: IPIP}) {
-			decodeIPv4(data, n, f)
-		}
+		return f.within(Tunnel{Type: IPIP}, 0, decodeIPv4, data, n)
 	case ipIPv6:
-		if f.enter(Tunnel{Type: IPIP}) {
-			decodeIPv6(data, n, f)
-		}
+		return f.within(Tunnel{Type: IPIP}, 0, decodeIPv6, data, n)
 	case ipMPLS:
-		decodeMPLS(data, n, f)
+		return decodeMPLS, data, n
 	case ipEtherIP:
-		decodeEtherIP(data, n, f)
-	default:
-		f.unknown(IPLayer, uint32(proto), data, n)
+		return decodeEtherIP, data, n
 	}
+	return f.unknown(IPLayer, uint32(proto), data, n)
 }

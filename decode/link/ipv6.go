@@ -12,14 +12,12 @@ const maxExtensions = 10
 // decodeIPv6 reads an IPv6 header and the extension headers after it (RFC
 // 8200): version 4, traffic class 8, flow label 20; payload length 16, next
 // header 8, hop limit 8; source, destination.
-func decodeIPv6(data []byte, n int, f *Frame) {
+func decodeIPv6(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 40 {
-		f.Problem = ProblemCutIPv6
-		return
+		return f.stop(ProblemCutIPv6)
 	}
 	if data[0]>>4 != 6 {
-		f.Problem = ProblemNotIPv6
-		return
+		return f.stop(ProblemNotIPv6)
 	}
 	// A jumbogram (RFC 2675) has a payload length of 0, and so does a merged frame above 64 KiB with or
 	// without that option.
@@ -49,16 +47,13 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 		case ipFragment:
 		default:
 			f.Net = data[:at:at]
-			f.transport(next, data[at:], n-at)
-			return
+			return f.transport(next, data[at:], n-at)
 		}
 		if n < at+size {
-			f.Problem = ProblemIPv6Extension
-			return
+			return f.stop(ProblemIPv6Extension)
 		}
 		if len(data) < at+size {
-			f.Problem = ProblemCutIPv6Extension
-			return
+			return f.stop(ProblemCutIPv6Extension)
 		}
 		header := data[at : at+size]
 		f.numbers(header[:2])
@@ -71,11 +66,10 @@ func decodeIPv6(data []byte, n int, f *Frame) {
 			if frag := binary.BigEndian.Uint16(header[2:]); frag&0xfff9 != 0 {
 				f.Net = data[:at:at]
 				f.FragmentID = binary.BigEndian.Uint32(header[4:])
-				f.fragment(uint32(frag&0xfff8), frag&1 != 0, header[0], data[at:], n-at)
-				return
+				return f.fragment(uint32(frag&0xfff8), frag&1 != 0, header[0], data[at:], n-at)
 			}
 		}
 		next = header[0]
 	}
-	f.Problem = ProblemManyIPv6Extensions
+	return f.stop(ProblemManyIPv6Extensions)
 }

@@ -9,17 +9,15 @@ const maxLabels = 16
 // of stack 1, TTL 8, until the bottom. Nothing says what follows: an IP packet
 // begins with its version; a pseudowire that carries Ethernet has a control
 // word that begins with 0 (RFC 4385, section 3), or none.
-func decodeMPLS(data []byte, n int, f *Frame) {
+func decodeMPLS(data []byte, n int, f *Frame) (header, []byte, int) {
 	var label uint32
 	stack := data
 	for i := 0; ; i++ {
 		if len(data) < 4 {
-			f.Problem = ProblemCutMPLS
-			return
+			return f.stop(ProblemCutMPLS)
 		}
 		if i == maxLabels {
-			f.Problem = ProblemManyMPLS
-			return
+			return f.stop(ProblemManyMPLS)
 		}
 		entry := binary.BigEndian.Uint32(data)
 		data, n = data[4:], n-4
@@ -29,22 +27,21 @@ func decodeMPLS(data []byte, n int, f *Frame) {
 		}
 	}
 	if !f.enter(Tunnel{Type: MPLS, HasID: true, ID: label}) {
-		return
+		return nil, nil, 0
 	}
 	f.numbers(stack[:len(stack)-len(data)])
 	switch {
 	case len(data) == 0:
-		f.Problem = ProblemCutMPLSPayload
+		return f.stop(ProblemCutMPLSPayload)
 	case plausibleIP(data, n):
-		decodeIP(data, n, f)
+		return decodeIP, data, n
 	case data[0]>>4 == 0 && len(data) >= 4 && (plausibleEthernet(data[4:]) || !plausibleEthernet(data)):
 		f.numbers(data[:4])
-		decodeEthernet(data[4:], n-4, f)
+		return decodeEthernet, data[4:], n - 4
 	case data[0]>>4 == 1 && !plausibleEthernet(data): // associated channel (RFC 4385, section 5)
-		f.unknown(EtherLayer, 0x8902, data, n) // what it carries is operation and maintenance
-	default:
-		decodeEthernet(data, n, f)
+		return f.unknown(EtherLayer, 0x8902, data, n) // what it carries is operation and maintenance
 	}
+	return decodeEthernet, data, n
 }
 
 // plausibleIP reports whether data begins with an IP header that fits n bytes. The first byte alone is not
@@ -72,11 +69,6 @@ func plausibleEthernet(data []byte) bool {
 	if len(data) < 14 {
 		return false
 	}
-	switch t := binary.BigEndian.Uint16(data[12:]); t {
-	case etherIPv4, etherIPv6, etherVLAN, etherQinQ, etherOldQ, etherRoCEv1, etherMPLS, etherMPLSMulticast, etherPPPoE,
-		etherNSH, etherCiscoMeta, etherMACsec, etherPBB:
-		return true
-	default:
-		return etherNames[t] != ""
-	}
+	t := binary.BigEndian.Uint16(data[12:])
+	return etherHeader(t) != nil || etherNames[t] != ""
 }

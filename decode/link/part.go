@@ -31,7 +31,7 @@ func DecodeParts(lt linkType, data []byte, wire uint32, f *Frame, parts *[]Part)
 	tunnels := f.Tunnels[:0]
 	*f = Frame{}
 	f.Tunnels, f.parts = tunnels, parts
-	decodeLink(lt, data, max(int(min(wire, maxUndeclared)), len(data)), f)
+	f.decode(f.link(lt, data, max(int(min(wire, maxUndeclared)), len(data))))
 }
 
 // part notes a part, if somebody wants to know.

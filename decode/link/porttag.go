@@ -4,16 +4,26 @@ import "encoding/binary"
 
 // Tags that stand between the addresses of a frame and its own EtherType: the port of a virtual machine, a ring, a time.
 
-// decodeFixedTag passes a tag of size bytes whose last two are the EtherType of the frame.
-func decodeFixedTag(t TunnelType, size int, data []byte, n int, f *Frame) {
+// decodeTag passes a tag of size bytes whose last two are the EtherType of the frame.
+func decodeTag(t TunnelType, size int, data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < size {
-		f.Problem = ProblemCutPortTag
-		return
+		return f.stop(ProblemCutPortTag)
 	}
-	if f.enter(Tunnel{Type: t}) {
-		f.numbers(data[:size])
-		decodeEtherType(binary.BigEndian.Uint16(data[size-2:]), data[size:], n-size, f)
+	if !f.enter(Tunnel{Type: t}) {
+		return nil, nil, 0
 	}
+	f.numbers(data[:size])
+	return f.ether(binary.BigEndian.Uint16(data[size-2:]), data[size:], n-size)
+}
+
+func decodeVNTag(data []byte, n int, f *Frame) (header, []byte, int) {
+	return decodeTag(VNTag, vnTagSize, data, n, f)
+}
+func decodeETag(data []byte, n int, f *Frame) (header, []byte, int) {
+	return decodeTag(ETag, eTagSize, data, n, f)
+}
+func decodeHSR(data []byte, n int, f *Frame) (header, []byte, int) {
+	return decodeTag(HSR, hsrSize, data, n, f)
 }
 
 // Sizes of the tags, with the EtherType that follows.
@@ -31,10 +41,9 @@ const (
 
 // decodeArista reads the header that a switch of Arista puts before the EtherType of a copy: subtype 16, version 16. Subtype 1
 // is the time: the low byte of its version says how it is written, 0x10 in 64 bits, 0x20 in 48.
-func decodeArista(data []byte, n int, f *Frame) {
+func decodeArista(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < 4 {
-		f.Problem = ProblemCutPortTag
-		return
+		return f.stop(ProblemCutPortTag)
 	}
 	size := 0
 	if binary.BigEndian.Uint16(data) == aristaTimestamp {
@@ -46,8 +55,7 @@ func decodeArista(data []byte, n int, f *Frame) {
 		}
 	}
 	if size == 0 {
-		f.unknown(EtherLayer, etherArista, data, n)
-		return
+		return f.unknown(EtherLayer, etherArista, data, n)
 	}
-	decodeFixedTag(Arista, 4+size+2, data, n, f)
+	return decodeTag(Arista, 4+size+2, data, n, f)
 }

@@ -393,14 +393,14 @@ func (r *Reassembler) complete(d *datagram, last *Frame) *Frame {
 		binary.BigEndian.PutUint16(packet[2:], uint16(n))
 		packet[6] &= 0x40 // all that stays is "don't fragment"
 		packet[7] = 0
-		decodeIPv4(packet[:captured:captured], n, &r.out)
+		r.out.decode(decodeIPv4, packet[:captured:captured], n)
 	} else {
 		if n-40 > maxDatagram || !unfragment(packet[:d.head], d.fragProto) {
 			r.stats.Bad++
 			return nil
 		}
 		binary.BigEndian.PutUint16(packet[4:], uint16(n-40))
-		decodeIPv6(packet[:captured:captured], n, &r.out)
+		r.out.decode(decodeIPv6, packet[:captured:captured], n)
 	}
 	same := len(r.out.Tunnels) == len(last.Tunnels) // else this was the datagram of a tunnel
 	if r.out.Proto == Fragment && same {

@@ -5,19 +5,16 @@ import "encoding/binary"
 // decodeTCP reads a TCP header (RFC 9293): source port 2, destination port 2,
 // sequence number 4, acknowledgment number 4, data offset and flags 2, window
 // 2, checksum 2, urgent pointer 2, options. n is the length of the IP payload.
-func decodeTCP(data []byte, n int, f *Frame) {
+func decodeTCP(data []byte, n int, f *Frame) (header, []byte, int) {
 	if n < 20 {
-		f.Problem = ProblemShortTCP
-		return
+		return f.stop(ProblemShortTCP)
 	}
 	if len(data) < 20 {
-		f.Problem = ProblemCutTCP
-		return
+		return f.stop(ProblemCutTCP)
 	}
 	head := int(data[12]>>4) * 4
 	if head < 20 || head > n {
-		f.Problem = ProblemTCPOffset
-		return
+		return f.stop(ProblemTCPOffset)
 	}
 	f.Proto = TCP
 	f.SrcPort = binary.BigEndian.Uint16(data)
@@ -36,6 +33,7 @@ func decodeTCP(data []byte, n int, f *Frame) {
 	if cut >= 32 {
 		f.options(data[20:cut])
 	}
+	return nil, nil, 0
 }
 
 // options looks for the options that distinguish copies of a segment: timestamps (RFC 7323, section 3.2: kind

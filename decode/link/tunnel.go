@@ -120,6 +120,17 @@ func (f *Frame) enter(t Tunnel) bool {
 	return true
 }
 
+// within is what follows the header of a tunnel, which is the first size bytes of data.
+func (f *Frame) within(t Tunnel, size int, next header, data []byte, n int) (header, []byte, int) {
+	if !f.enter(t) {
+		return nil, nil, 0
+	}
+	if size > 0 {
+		f.numbers(data[:size])
+	}
+	return next, data[size:], n - size
+}
+
 // Unwrap takes what is in front of an IP packet for a wrapping that Decode does not know. The packet begins at bytes into the payload.
 func (f *Frame) Unwrap(at int) {
 	t := Tunnel{Type: Unnamed, Within: f.Unknown.Kind(), Skipped: uint16(at)}
@@ -128,7 +139,7 @@ func (f *Frame) Unwrap(at int) {
 	}
 	data, n := f.Payload[at:], f.PayloadLen-at
 	if f.enter(t) {
-		decodeIP(data, n, f)
+		f.decode(decodeIP, data, n)
 	}
 }
 

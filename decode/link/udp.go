@@ -4,14 +4,12 @@ import "encoding/binary"
 
 // decodeUDP reads source port 2, destination port 2, length 2, checksum 2 (RFC
 // 768). n is the length of the IP payload.
-func decodeUDP(data []byte, n int, f *Frame) {
+func decodeUDP(data []byte, n int, f *Frame) (header, []byte, int) {
 	if n < 8 {
-		f.Problem = ProblemShortUDP
-		return
+		return f.stop(ProblemShortUDP)
 	}
 	if len(data) < 8 {
-		f.Problem = ProblemCutUDP
-		return
+		return f.stop(ProblemCutUDP)
 	}
 	f.Proto = UDP
 	f.SrcPort = binary.BigEndian.Uint16(data)
@@ -26,8 +24,5 @@ func decodeUDP(data []byte, n int, f *Frame) {
 	f.Payload = data[8:end:end]
 	f.PayloadLen = n - 8
 	f.part(PartUDP, f.Transport, f.Payload)
-	switch f.DstPort {
-	case udpVXLAN, udpVXLANOld, udpVXLANGPE, udpGENEVE, udpTZSP, udpGREPort, udpMPLS, udpGTP:
-		decodeUDPTunnel(f.DstPort, f.Payload, f.PayloadLen, f)
-	}
+	return f.overUDP()
 }

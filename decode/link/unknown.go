@@ -30,9 +30,10 @@ type Unknown struct {
 	Value uint32
 }
 
-// unknown notes that Decode does not follow data, of which n bytes were on the wire.
-func (f *Frame) unknown(l Layer, value uint32, data []byte, n int) {
+// unknown ends the decoding at data, of which n bytes were on the wire.
+func (f *Frame) unknown(l Layer, value uint32, data []byte, n int) (header, []byte, int) {
 	f.Unknown, f.Payload, f.PayloadLen = Unknown{l, value}, data[:len(data):len(data)], n
+	return nil, nil, 0
 }
 
 // String names it: "ARP", "ESP", "EtherType 0x9999", "link type 105 (IEEE802_11)".

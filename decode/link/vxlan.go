@@ -25,37 +25,33 @@ const (
 	nextMPLS     = 5
 )
 
-// decodeUDPTunnel looks for a tunnel after a UDP header with the given destination port; n is the declared
-// length of data. It returns false if there is none: the ports are also used otherwise, so the headers must
-// be consistent.
-func decodeUDPTunnel(port uint16, data []byte, n int, f *Frame) bool {
-	switch port {
+// overUDP is the tunnel in a datagram to the port of one. The ports are also used otherwise, so its header must be consistent, or there is
+// none.
+func (f *Frame) overUDP() (header, []byte, int) {
+	var h header
+	switch data := f.Payload; f.DstPort {
 	case udpVXLAN, udpVXLANOld:
-		return decodeVXLAN(data, n, f)
+		h = decodeVXLAN
 	case udpVXLANGPE:
-		return decodeVXLANGPE(data, n, f)
+		h = decodeVXLANGPE
 	case udpGENEVE:
-		return decodeGENEVE(data, n, f)
+		h = decodeGENEVE
 	case udpGTP:
-		return decodeGTP(data, n, f)
+		h = decodeGTP
 	case udpTZSP:
-		return decodeTZSP(data, n, f)
+		h = decodeTZSP
 	case udpGREPort:
 		if len(data) < 4 || binary.BigEndian.Uint16(data)&greReserved != 0 {
-			return false
+			return nil, nil, 0
 		}
-		f.Proto = None
-		decodeGRE(data, n, f)
-		return true
+		f.Proto, h = None, decodeGRE
 	case udpMPLS:
 		if len(data) < 4 {
-			return false
+			return nil, nil, 0
 		}
-		f.Proto = None
-		decodeMPLS(data, n, f)
-		return true
+		f.Proto, h = None, decodeMPLS
 	}
-	return false
+	return h, f.Payload, f.PayloadLen
 }
 
 // decodeVXLAN reads the header of RFC 7348, section 5; an Ethernet frame
@@ -69,27 +65,23 @@ func decodeUDPTunnel(port uint16, data []byte, n int, f *Frame) bool {
 //
 // Extensions use reserved bits (group policy 0x80, the protocol 0x04); they
 // keep the size and the place of the VNI.
-func decodeVXLAN(data []byte, n int, f *Frame) bool {
+func decodeVXLAN(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < vxlanHeaderSize || data[0]&0x08 == 0 || data[0]&0x33 != 0 {
-		return false
+		return nil, nil, 0
 	}
 	if data[0]&0x04 != 0 {
-		return decodeVXLANGPE(data, n, f)
+		return decodeVXLANGPE, data, n
 	}
-	if f.enter(Tunnel{Type: VXLAN, HasID: true, ID: binary.BigEndian.Uint32(data[4:]) >> 8}) {
-		f.numbers(data[:vxlanHeaderSize])
-		decodeEthernet(data[vxlanHeaderSize:], n-vxlanHeaderSize, f)
-	}
-	return true
+	return f.within(Tunnel{Type: VXLAN, HasID: true, ID: binary.BigEndian.Uint32(data[4:]) >> 8}, vxlanHeaderSize, decodeEthernet, data, n)
 }
 
 // decodeVXLANGPE reads the generic protocol extension
 // (draft-ietf-nvo3-vxlan-gpe-12, section 3): flags Ver 2, I 0x08, P 0x04,
 // B 0x02, O 0x01; reserved 16; next protocol 8; VNI 24; reserved 8. Without P
 // an Ethernet frame follows.
-func decodeVXLANGPE(data []byte, n int, f *Frame) bool {
+func decodeVXLANGPE(data []byte, n int, f *Frame) (header, []byte, int) {
 	if len(data) < vxlanHeaderSize || data[0]&0xf0 != 0 && data[0]&0xf0 != 0x80 || data[0]&0x0c == 0 {
-		return false
+		return nil, nil, 0
 	}
 	next := byte(nextEthernet)
 	if data[0]&0x04 != 0 {
@@ -100,27 +92,26 @@ func decodeVXLANGPE(data []byte, n int, f *Frame) bool {
 	if has {
 		t.ID = binary.BigEndian.Uint32(data[4:]) >> 8
 	}
-	if f.enter(t) {
-		f.numbers(data[:vxlanHeaderSize])
-		decodeNext(next, data[vxlanHeaderSize:], n-vxlanHeaderSize, f)
+	if !f.enter(t) {
+		return nil, nil, 0
 	}
-	return true
+	f.numbers(data[:vxlanHeaderSize])
+	return f.next(next, data[vxlanHeaderSize:], n-vxlanHeaderSize)
 }
 
-// decodeNext continues after a next-protocol field of VXLAN-GPE or NSH.
-func decodeNext(next byte, data []byte, n int, f *Frame) {
-	switch next {
+// next is what follows a next-protocol field of VXLAN-GPE or NSH.
+func (f *Frame) next(protocol byte, data []byte, n int) (header, []byte, int) {
+	switch protocol {
 	case nextIPv4:
-		decodeIPv4(data, n, f)
+		return decodeIPv4, data, n
 	case nextIPv6:
-		decodeIPv6(data, n, f)
+		return decodeIPv6, data, n
 	case nextEthernet:
-		decodeEthernet(data, n, f)
+		return decodeEthernet, data, n
 	case nextNSH:
-		decodeNSH(data, n, f)
+		return decodeNSH, data, n
 	case nextMPLS:
-		decodeMPLS(data, n, f)
-	default:
-		f.unknown(NextLayer, uint32(next), data, n)
+		return decodeMPLS, data, n
 	}
+	return f.unknown(NextLayer, uint32(protocol), data, n)
 }
