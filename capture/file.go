@@ -44,6 +44,7 @@ type limits struct {
 	window    int
 	ahead     bool // a goroutine reads, if the file is regular
 	copiers   int  // goroutines that do, if it is not compressed
+	same      func(a, b string) bool
 }
 
 // decoder knows one file format.

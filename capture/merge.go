@@ -140,7 +140,7 @@ func (r *files) merge(b *Batch) error {
 			continue
 		}
 		if in.lane < 0 {
-			in.lane = r.taps.take()
+			in.lane = r.taps.take(in.name, r.lim.same)
 		}
 		run := in.batch.Packets[in.next : in.next+r.run(in)]
 		if in.next == 0 && len(run) == len(in.batch.Packets) && len(b.Packets) == 0 {

@@ -32,6 +32,9 @@ type Options struct {
 	// First is how many packets precede the input: Packet.Number of the first one is First+1. For a capture
 	// that continues another one.
 	First uint64
+	// Same reports whether two files show the same packets. One does then not take over the lane of the other, although it begins when
+	// that has ended: they are of two capture points, whose clocks differ. Without Same, no two files do.
+	Same func(a, b string) bool
 }
 
 const (
@@ -43,7 +46,7 @@ const (
 )
 
 func (o *Options) limits() limits {
-	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window, ahead: o.Ahead > 0}
+	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window, ahead: o.Ahead > 0, same: o.Same}
 	if l.window <= 0 {
 		l.window = maxWindow
 	}
@@ -109,7 +112,7 @@ type Tap struct {
 //
 // Packet.Tap numbers lanes and interfaces. A file whose first packet comes after another file has ended takes
 // over the lane of that file, the lowest free lane first: a series of rotated files is one lane, captures
-// that overlap have one each. In a lane, the interfaces with the same index in a section are one tap.
+// that overlap have one each. See also Options.Same. In a lane, the interfaces with the same index in a section are one tap.
 //
 // A file that is not a capture is an error (*FormatError). So is one without any byte, but only if no other
 // file was named: rotation leaves such files, so that among others it is a Problem. The Reader is also a

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -11,18 +12,27 @@ type taps struct {
 	list  []Tap
 	lanes [][]uint16 // tap by lane and interface
 	busy  []bool     // lanes in use
+	files [][]string // of each lane, the first ones
 }
 
-// take returns the lowest free lane.
-func (t *taps) take() int {
-	for i, b := range t.busy {
-		if !b {
-			t.busy[i] = true
-			return i
+// mostCompared is how many files of a lane a new one is compared with.
+const mostCompared = 4
+
+// take returns the lowest free lane whose files show other packets than the file of that name.
+func (t *taps) take(name string, same func(a, b string) bool) int {
+	lane := 0
+	for ; lane < len(t.busy); lane++ {
+		if !t.busy[lane] && (same == nil || !slices.ContainsFunc(t.files[lane], func(f string) bool { return same(f, name) })) {
+			break
 		}
 	}
-	t.busy = append(t.busy, true)
-	return len(t.busy) - 1
+	if lane == len(t.busy) {
+		t.busy, t.files = append(t.busy, false), append(t.files, nil)
+	}
+	if t.busy[lane] = true; len(t.files[lane]) < mostCompared {
+		t.files[lane] = append(t.files[lane], name)
+	}
+	return lane
 }
 
 // free gives a lane back.

@@ -42,6 +42,18 @@ const (
 
 // Look reads the beginning of a capture and returns the taps that show packets more than once. file is the size of the file in bytes.
 func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
+	taps, err := beginning(r, file)
+	found := map[uint16]Delay{}
+	for tap, t := range taps {
+		if d, ok := t.delay(); ok {
+			found[tap] = d
+		}
+	}
+	return found, err
+}
+
+// beginning tallies the beginning of a capture.
+func beginning(r capture.Reader, file int64) (map[uint16]*tally, error) {
 	most := int(min(max(file/lookShare, lookLeast), lookMost))
 	taps := map[uint16]*tally{}
 	var b capture.Batch
@@ -76,13 +88,21 @@ func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
 			}
 		}
 	}
-	found := map[uint16]Delay{}
-	for tap, t := range taps {
-		if d, ok := t.delay(); ok {
-			found[tap] = d
+	return taps, nil
+}
+
+// same reports whether two captures show the same packets at their beginnings.
+func same(a, b map[uint64]bool) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	n := 0
+	for sum := range a {
+		if b[sum] {
+			n++
 		}
 	}
-	return found, nil
+	return n >= minPairs && n*10 >= len(a)
 }
 
 // tally is what was seen at one tap.

@@ -40,41 +40,65 @@ type inner struct {
 const lookWindow = 8 << 20
 
 // Open is capture.Open. It looks at the beginning of each file when its turn comes, but not at standard input and pipes, which cannot
-// be read twice.
+// be read twice. Files that begin with the same packets are of different capture points, even if one begins when the other has ended.
 func Open(names []string, opts capture.Options) (capture.Reader, error) {
+	var few capture.Options
+	files := map[string]*looked{}
+	look := func(name string) *looked {
+		x := files[name]
+		if x == nil {
+			x = lookAt(name, few, len(names) > 1)
+			files[name] = x
+		}
+		return x
+	}
+	opts.Same = func(a, b string) bool { return same(look(a).sums, look(b).sums) }
 	r, err := capture.Open(names, opts)
 	if err != nil {
 		return nil, err
 	}
-	opts.Ahead, opts.First, opts.Window = 0, 0, min(cmp.Or(opts.Window, lookWindow), lookWindow)
-	files := map[string]map[uint16]Delay{}
+	few = opts
+	few.Ahead, few.First, few.Window, few.Same = 0, 0, min(cmp.Or(opts.Window, lookWindow), lookWindow), nil
 	return New(r, func(tap capture.Tap) (Delay, bool) {
-		found, known := files[tap.File]
-		if !known {
-			found = lookAt(tap.File, opts)
-			files[tap.File] = found
-		}
-		d, ok := found[uint16(tap.Interface)]
+		d, ok := look(tap.File).found[uint16(tap.Interface)]
 		return d, ok
 	}), nil
 }
 
+// looked is what the beginning of a file shows.
+type looked struct {
+	found map[uint16]Delay // by interface
+	sums  map[uint64]bool  // of its packets, if there are other files
+}
+
 // lookAt looks at a file. What cannot be opened or read has an error where it is decoded.
-func lookAt(name string, opts capture.Options) map[uint16]Delay {
+func lookAt(name string, opts capture.Options, several bool) *looked {
+	x := &looked{found: map[uint16]Delay{}, sums: map[uint64]bool{}}
 	st, err := os.Stat(name)
 	if name == "-" || err != nil || !st.Mode().IsRegular() {
-		return nil
+		return x
 	}
 	r, err := capture.Open([]string{name}, opts)
 	if err != nil {
-		return nil
+		return x
 	}
 	defer r.Close()
-	found, err := Look(r, st.Size())
+	taps, err := beginning(r, st.Size())
 	if err != nil {
-		return nil
+		return x
 	}
-	return found
+	for tap, t := range taps {
+		if d, ok := t.delay(); ok {
+			x.found[tap] = d
+		}
+		if !several {
+			continue
+		}
+		for sum := range t.at {
+			x.sums[sum] = true
+		}
+	}
+	return x
 }
 
 // New makes a Reader that asks look of each new tap of r, which is a capture.Tapper, whether its packets come more than once.

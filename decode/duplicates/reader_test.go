@@ -1,7 +1,10 @@
 package duplicates
 
 import (
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -97,5 +100,50 @@ func TestReaderOfOne(t *testing.T) {
 	}
 	if done, total := d.Progress(); done == 0 || done != total {
 		t.Errorf("%d of %d bytes", done, total)
+	}
+}
+
+// TestOpenApart: a file that begins when another has ended is of another capture point if it shows the same packets, and continues the
+// other one if it does not.
+func TestOpenApart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, sample string, later int64) string {
+		path := filepath.Join(dir, name)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := capture.NewWriter(f, capture.WriterOptions{Format: capture.Pcap})
+		for _, p := range packets(t, sample) {
+			p.Time += later
+			if err := w.Write(&p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Flush(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const recall, other, hour = "rocev2-nfs41-recall.pcap", "rocev2-nfs3-basic.pcap.zst", 3600_000_000_000
+	first := write("first", recall, 0)
+	for _, c := range []struct {
+		name string
+		next []string
+		taps int
+	}{
+		{"another point", []string{write("again", recall, hour)}, 2},
+		{"a series", []string{write("other", other, 1e5*hour)}, 1},
+		{"two series", []string{write("again", recall, hour), write("other", other, 1e5*hour)}, 2},
+	} {
+		r, err := Open(append([]string{first}, c.next...), capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, r)
+		if got := len(r.(capture.Tapper).Taps()); got != c.taps {
+			t.Errorf("%s: %d taps, not %d", c.name, got, c.taps)
+		}
+		r.Close()
 	}
 }
