@@ -346,6 +346,7 @@ type finding struct {
 	events int
 	typical,
 	limit int64
+	among     int   // connections of the mount
 	most      int64 // that can be saved of the wall time; 0 if that is not known
 	first     int64 // of losses: how long after the first notification of congestion they began; negative: before; 0: there was none
 	what, who string
@@ -492,7 +493,10 @@ func (r *Recorder) joined() []*finding {
 		// How many calls more the application would have made at a time does not show.
 		switch now := max(f.limit, 1); f.code {
 		case Credits:
-			f.time = f.time * moreCalls / (moreCalls + now*int64(len(f.on)))
+			f.time = f.time * moreCalls / (moreCalls + now*int64(max(f.among, len(f.on))))
+			if len(f.on)*2 < f.among {
+				f.certainty = Possible // others have credits to spare
+			}
 		case SessionSlots:
 			f.time = f.time * moreCalls / (moreCalls + now)
 		}

@@ -114,21 +114,32 @@ func (b *batch) windows() {
 }
 
 // markWaits finds the calls that waited although the capture point saw room. It is far from the client: a call holds its credit, or its slot,
-// until the client has the reply, and the next call takes as long to reach the capture point.
+// until the client has the reply, and the next call takes as long to reach the capture point. Where points were told apart by the order of
+// packets, none of them has seen the calls and the replies of one side.
 func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
 	var ends []int64 // when each is free again, as the capture point sees it, in order
 	freed := 0       // so many are
+	full := int64(0) // since when none was
 	for _, x := range calls {
-		way := max(x.conn.near[1], 0)
-		if x.end == 0 || way < farLeast {
+		way := min(max(x.nearC, x.conn.near[1], 0), 2*max(x.conn.near[1], 0))
+		if k := x.conn; k.both != nil && k.both.crossed {
+			way = 0
+		} else if way < farLeast {
 			continue
 		}
-		last := int64(0)
-		for ; freed < len(ends) && ends[freed] <= x.start; freed++ {
-			last = ends[freed]
+		if x.end == 0 {
+			continue
 		}
-		if w, limit := of(x); len(ends)-freed+1 >= int(limit) && x.start-last <= soon && *w == 0 && last > 0 {
-			*w = 1
+		w, limit := of(x)
+		first := freed
+		for freed < len(ends) && ends[freed] <= x.start {
+			freed++
+		}
+		if full != 0 && freed > first {
+			*w, full = max(*w, ends[first]-full, 1), 0
+		}
+		if full == 0 && len(ends)-freed+1 >= int(limit) {
+			full = x.start
 		}
 		ends = append(ends, x.end+way-way/8)
 		for i := len(ends) - 1; i > freed && ends[i] < ends[i-1]; i-- {
@@ -195,12 +206,17 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	if n < 8 || prompt*10 < n*7 || prompt*2 < len(calls) {
 		return
 	}
+	if growth(calls) > 1.25 {
+		f.certainty = Possible // they wait for each other at the server
+	}
 	f.limited(n, prompt, told, zero*2 > len(calls), echo*10 >= n*9)
 	f.typical = f.time / int64(n)
 	// The calls that waited would have gone out at once.
 	span := calls[len(calls)-1].start - calls[0].start
 	f.time = max(min(f.time, span), int64(float64(span)*float64(prompt)/float64(len(calls))))
-	if n := b.carrying(&b.pairs[calls[0].conn.pair]); n > 0 {
+	p := &b.pairs[calls[0].conn.pair]
+	f.among = len(p.conns)
+	if n := b.carrying(p); n > 0 {
 		f.most = max(span-n, 1)
 	}
 	b.Recorder.found(f)

@@ -494,7 +494,14 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 	if l.cnps < pacedLeast || l.last.Time <= l.cnpFirst {
 		return
 	}
-	fast := l.fastest()
+	fast := 0.0 // of all connections between the hosts: each may be paced for all of the capture
+	for _, o := range b.pairs[k.pair].conns {
+		if l := b.lanesOf(o); l != nil {
+			if n := l[o.side(b2i(server))&1].fastest(); n > 0 && (fast == 0 || n < fast) {
+				fast = n
+			}
+		}
+	}
 	if fast == 0 {
 		return
 	}
@@ -512,7 +519,7 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 		return
 	}
 	f := &finding{code: Congestion, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
-	if l.cnps >= 8 && slowed > 0.5 && !(server && k.queues(1)) { // else the queue is behind the capture point, which shows a part of it
+	if l.cnps >= 8 && slowed > 0.5 && fast <= slowLink && !(server && k.queues(1)) { // else all was paced, or the queue is behind the capture point, which shows a part of it
 		f.certainty = Certain
 	}
 	if !server {

@@ -114,17 +114,22 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 // stopped finds the calls that waited while a side could not send. stops are when that was.
 func (b *batch) stopped(k *conn, f *finding, stops []still, stopped rdma.Side) {
 	var before []int64 // how long each call waited that came when a stop had ended
+	way := max(k.near[1], 0)
 	if stopped == k.client {
-		before = b.pairs[k.pair].heldBack(stops)
+		held := b.pairs[k.pair].calls
+		if f.what == window {
+			held = k.calls
+		}
+		before = b.pairs[k.pair].heldBack(stops, held, way)
 	}
 	k.each(func(x *call) {
 		n := int64(0)
-		first := firstAfter(stops, x.start-soon)
+		first := firstAfter(stops, x.start-way-soon)
 		for j, s := range stops[first:] {
 			if s.from > x.end {
 				break
 			}
-			if stopped == k.client && x.start >= s.to && x.start < s.to+soon {
+			if stopped == k.client && x.start >= s.to+way && x.start < s.to+way+soon {
 				n += b.longer(x, before[first+j])
 				continue
 			}
@@ -134,21 +139,26 @@ func (b *batch) stopped(k *conn, f *finding, stops []still, stopped rdma.Side) {
 	})
 }
 
-// heldBack is how long the calls waited on average that came right after each stop. Each was made when another had been answered, whatever
-// connection that was on: replies during the stop without a call that was sent meanwhile tell for how long.
-func (p *pair) heldBack(stops []still) []int64 {
-	starts, ends := make([]int64, len(p.calls)), make([]int64, len(p.calls))
+// heldBack is how long the calls that a stop can hold waited on average, where they came right after it. Each was made when another had been
+// answered, whatever connection that was on: replies during the stop without a call that was sent meanwhile tell for how long. way is what a reply
+// and the next call take between the capture point and the client.
+func (p *pair) heldBack(stops []still, held []*call, way int64) []int64 {
+	starts, ends, late := make([]int64, len(p.calls)), make([]int64, len(p.calls)), make([]int64, len(held))
+	for i, x := range held {
+		late[i] = x.start - way
+	}
 	for i, x := range p.calls {
-		starts[i], ends[i] = x.start, x.end
+		starts[i], ends[i] = x.start-way, x.end
 	}
 	slices.Sort(starts)
 	slices.Sort(ends)
+	slices.Sort(late)
 	each := make([]int64, len(stops))
 	for i, s := range stops {
 		replies, sum := during(ends, s)
 		calls, sent := during(starts, s)
-		late, _ := during(starts, still{s.to, s.to + soon})
-		if n := max(replies-calls, late); late > 0 && sum > sent {
+		after, _ := during(late, still{s.to, s.to + soon})
+		if n := max(replies-calls, after); after > 0 && sum > sent {
 			each[i] = (sum - sent) / int64(n)
 		}
 	}

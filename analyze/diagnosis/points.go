@@ -356,7 +356,7 @@ func sorted(c, s *call) *call {
 		x.wayC = c.end + c.wayC - s.end
 	}
 	x.nearS, x.nearC = x.wayS, x.wayC
-	x.credits, x.slots = max(c.credits, s.credits), max(c.slots, s.slots)
+	x.credits, x.slots = 0, 0 // see markWaits
 	return &x
 }
 

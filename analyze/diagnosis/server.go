@@ -92,8 +92,8 @@ func ahead(calls []*call) {
 	}
 }
 
-// inQueue reports whether calls are with the server for longer, the more others it has: they wait, it does not work for so long.
-func inQueue(calls []*call) bool {
+// growth is how many times as long calls are with the server that find more others there than is usual: they wait, it does not work for so long.
+func growth(calls []*call) float64 {
 	list := make([]int64, len(calls))
 	for i, x := range calls {
 		list[i] = int64(x.ahead)
@@ -107,7 +107,10 @@ func inQueue(calls []*call) bool {
 			many = append(many, x.service())
 		}
 	}
-	return len(few) >= fewCalls && median(many) > 2*median(few) && median(many) > brisk
+	if len(few) < fewCalls {
+		return 1
+	}
+	return float64(median(many)) / float64(max(median(few), 1))
 }
 
 func (b *batch) threadsOf(server uint16, calls []*call) {
@@ -379,7 +382,7 @@ const fewCalls = 8
 func (b *batch) surely(calls []*call, times []int64, quick int, alone bool) Certainty {
 	k, mid := calls[0].conn, median(times)
 	switch {
-	case b.inLine[calls[0].server] || k.depth == 1 && calls[0].firstRead != 0 || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || inQueue(calls) || behindData(calls): // their data may wait there as well
+	case b.inLine[calls[0].server] || k.depth == 1 && calls[0].firstRead != 0 || len(times) < fewCalls || b.soft(calls, quick) || k.waiting() || growth(calls) > 2 || behindData(calls): // their data may wait there as well
 		return Possible
 	case mid >= long && quick*2 >= len(times) && alone && !tailed(times) && !b.maybeBehindReads(k): // otherwise it may work on calls of other clients
 		return Certain
