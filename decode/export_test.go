@@ -12,6 +12,9 @@ func (d *Decoder) EvictAll() bool {
 	return a || b || c
 }
 
+// Remembered is how many connections of RoCE are remembered.
+func (d *Decoder) Remembered() int { return d.roce.Connections() }
+
 // Lap, if set, is called by RunInTurn before a batch, without a name, and after each stage of it.
 var Lap func(stage string)
 

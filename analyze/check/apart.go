@@ -8,8 +8,20 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpc"
 )
 
-// table is how often each rule was checked.
-type table [ruleCount]Count
+// table is how often each rule was checked: of most connections, few were.
+type table struct {
+	at   [ruleCount]uint8 // 1 + place in the list, or 0
+	list []Count
+}
+
+// of returns the count of a rule, and makes it if needed.
+func (t *table) of(r id) *Count {
+	if t.at[r] == 0 {
+		t.list = append(t.list, Count{})
+		t.at[r] = uint8(len(t.list))
+	}
+	return &t.list[t.at[r]-1]
+}
 
 // totals are findings by severity.
 type totals [Error + 1]uint64

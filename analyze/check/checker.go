@@ -118,7 +118,7 @@ func (c *Checker) Profile() Profile { return c.opt.Profile }
 
 // Count returns how often a rule was checked, and with what result. If connections are told apart, it is complete
 // after Finish.
-func (c *Checker) Count(r *Rule) *Count { return &c.apart.rest[r.id] }
+func (c *Checker) Count(r *Rule) *Count { return c.apart.rest.of(r.id) }
 
 // Totals counts findings by severity, like Count.
 func (c *Checker) Totals() (n [Error + 1]uint64) {

@@ -41,7 +41,7 @@ type conn struct {
 	// gaps are the last known counters of missing packets; lost is the capture time of the last loss in each
 	// direction, or never if there was none.
 	gaps [2]uint64
-	lost [2]int64
+	lost *[2]int64
 	// clipped is the time of the last Send of each side whose chunk lists the capture has cut, or never: it offered more than is known.
 	clipped [2]int64
 
@@ -104,7 +104,7 @@ func (c *connTable) of(k *rdma.Connection) *conn {
 			c.leave()
 			return c.void(k)
 		}
-		s = &conn{c: k, number: c.number(), lost: [2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+		s = &conn{c: k, number: c.number(), lost: &[2]int64{never, never}, clipped: [2]int64{never, never}, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 		s.gaps = [2]uint64{k.Sent[0].Gaps, k.Sent[1].Gaps}
 		s.own = c.apart.own(k)
 		c.all[k] = s
@@ -326,7 +326,7 @@ func (c *Checker) Merged(into *rdma.Connection, _ rdma.Side, from *rdma.Connecti
 		c.fatals(old)
 		c.apart.merged(s.own, old.own)
 	}
-	s.lost = [2]int64{c.packet.ref.Time, c.packet.ref.Time}
+	*s.lost = [2]int64{c.packet.ref.Time, c.packet.ref.Time}
 	s.gaps = s.misses()
 	s.flow = [2]flow{}
 	s.wire = [2]wire{}
@@ -412,7 +412,7 @@ func (c *connTable) isGone(k *rdma.Connection) bool { return slices.Contains(c.g
 
 // void is the state for stragglers, which are not judged.
 func (c *connTable) void(k *rdma.Connection) *conn {
-	return &conn{c: k, number: c.number(), many: true, taps: [2]int32{rdma.NoTap, rdma.NoTap}}
+	return &conn{c: k, number: c.number(), many: true, lost: new([2]int64), taps: [2]int32{rdma.NoTap, rdma.NoTap}}
 }
 
 // endedBy is the address of the peer that ended the connection, in an orderly way or by a reset; empty if

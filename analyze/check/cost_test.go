@@ -71,7 +71,7 @@ func TestMemory(t *testing.T) {
 	m, k := &c.memory.mem, &conn{}
 	add := func(key uint32) *offered {
 		h := k.handle(0, key)
-		o, _, _ := m.add(k, h, m.of(h))
+		o, _, _ := m.add(k.lost, h, m.of(h))
 		return o
 	}
 	for i := range 3 * maxMemory {
@@ -115,7 +115,7 @@ func TestOpenSegments(t *testing.T) {
 		h := k.handle(0, uint32(random.IntN(4))*uint32(random.IntN(maxMemory)))
 		newest := m.of(h)
 		if random.IntN(2) == 0 {
-			m.add(k, h, newest)
+			m.add(k.lost, h, newest)
 		} else {
 			m.eachOpen(newest, func(o *offered) bool {
 				if random.IntN(3) > 0 {

@@ -21,5 +21,5 @@ func (c *Checker) Known(x *rdma.Connection) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("connection %d: %v %v %v %v %+v %+v %+v", x.ID, s.first, s.gaps, s.cut, s.lost, s.requests, s.marks, s.wire)
+	return fmt.Sprintf("connection %d: %v %v %v %v %+v %+v %+v", x.ID, s.first, s.gaps, s.cut, *s.lost, s.requests, s.marks, s.wire)
 }

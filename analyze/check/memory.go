@@ -52,8 +52,8 @@ func (h handle) owner() rdma.Side { return rdma.Side(h >> 32 & 1) }
 
 type offered struct {
 	handle     handle
-	k          *conn
-	seq, older uint64 // older is 1 + the sequence number of the next in the chain; 0 if there is none
+	lost       *[2]int64 // conn.lost of the connection, which may have ended
+	seq, older uint64    // older is 1 + the sequence number of the next in the chain; 0 if there is none
 	offset     uint64
 	length     uint32
 	read       bool // stands in a Read list
@@ -89,16 +89,16 @@ func (m *memory) of(h handle) *offered {
 	return nil
 }
 
-// add makes room for a segment; newest is what of returns for its handle. If that drops a segment whose call is still open, add returns the connection of
-// that, and the side whose memory it was.
-func (m *memory) add(k *conn, h handle, newest *offered) (o *offered, dropped *conn, owner rdma.Side) {
+// add makes room for a segment; newest is what of returns for its handle. If that drops a segment whose call is still open, add returns when the
+// sides of that connection lost something last, and the side whose memory it was.
+func (m *memory) add(lost *[2]int64, h handle, newest *offered) (o *offered, dropped *[2]int64, owner rdma.Side) {
 	if m.next < maxMemory && m.next%memoryPage == 0 {
 		m.ring = append(m.ring, make([]offered, memoryPage))
 	}
 	o = m.at(m.next)
 	if m.next >= maxMemory {
 		if o.state == segmentOpen {
-			dropped, owner = o.k, o.handle.owner()
+			dropped, owner = o.lost, o.handle.owner()
 		}
 		switch {
 		case o == newest:
@@ -109,7 +109,7 @@ func (m *memory) add(k *conn, h handle, newest *offered) (o *offered, dropped *c
 			m.of(o.handle).open--
 		}
 	}
-	*o = offered{handle: h, k: k, seq: m.next, open: 1}
+	*o = offered{handle: h, lost: lost, seq: m.next, open: 1}
 	if newest != nil {
 		newest.newer = true
 		o.older = newest.seq + 1
@@ -211,9 +211,9 @@ func (c *memoryRules) offer(k *conn, st *callState, tx *transaction.Transaction,
 			return true
 		})
 	}
-	o, dropped, owner := c.mem.add(k, h, newest)
+	o, dropped, owner := c.mem.add(k.lost, h, newest)
 	if dropped != nil {
-		dropped.lost[owner] = tx.Call.First.Time
+		dropped[owner] = tx.Call.First.Time
 	}
 	o.offset, o.length, o.read = s.Offset, s.Length, read
 	o.xid, o.call, o.backward = tx.XID, tx.Call.First.Number, tx.Backward

@@ -59,7 +59,7 @@ func TestAnswered(t *testing.T) {
 		a, b := &of[0].memory.mem, &of[1].memory.mem
 		for seq := a.next - min(a.next, 64); seq < a.next; seq++ {
 			x, y := *a.at(seq), *b.at(seq)
-			x.k, y.k = nil, nil
+			x.lost, y.lost = nil, nil
 			if x != y {
 				t.Fatalf("step %d: segment %d\n%+v\nand\n%+v", step, seq, x, y)
 			}

@@ -111,8 +111,11 @@ func earliest(a, b rdma.Ref) bool {
 
 // merge adds counts. Sums that do not fit are the largest number.
 func (t *table) merge(o *table, before func(a, b rdma.Ref) bool) {
-	for i := range t {
-		n, m := &t[i], &o[i]
+	for r := range ruleCount {
+		if o.at[r] == 0 {
+			continue
+		}
+		n, m := t.of(r), o.of(r)
 		x, y := n.fields(), m.fields()
 		for j := range x {
 			sum, carry := bits.Add64(*x[j], *y[j], 0)
@@ -190,9 +193,9 @@ func (p *piece) code(c *state.Coder) {
 		state.Number(c, &p.total[i])
 	}
 	var used []id
-	for i := range p.stats {
-		if p.stats[i] != (Count{}) {
-			used = append(used, id(i))
+	for r := range ruleCount {
+		if p.stats.at[r] != 0 && *p.stats.of(r) != (Count{}) {
+			used = append(used, r)
 		}
 	}
 	n := len(used)
@@ -205,7 +208,7 @@ func (p *piece) code(c *state.Coder) {
 		if codeRule(c, &r); c.Err() != nil {
 			return
 		}
-		p.stats[r].code(c)
+		p.stats.of(r).code(c)
 	}
 	state.List(c, &p.found, maxSaved, func(s *saved) {
 		state.Number(c, &s.place)

@@ -24,13 +24,13 @@ type verdicts struct {
 
 func (c *verdicts) ok(r id) {
 	if c.on[r] != Off {
-		c.stats[r].Judged++
+		c.stats.of(r).Judged++
 	}
 }
 
 func (c *verdicts) skip(r id, why Reason) {
 	if c.on[r] != Off {
-		c.stats[r].NotJudged[why]++
+		c.stats.of(r).NotJudged[why]++
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *verdicts) report(f *Finding) {
 	}
 	sev := c.severity(r, f.Known)
 	f.Severity = sev
-	n := &stats[r]
+	n := stats.of(r)
 	n.Judged++
 	n.Found++
 	if f.Known != "" {

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -43,22 +44,41 @@ type Section struct {
 // Unit is what one run found of one tap. It does not change.
 type Unit struct {
 	name     [sha256.Size]byte
-	sections []Section
-	size     int
+	raw      []byte    // encoded
+	sections []Section // their bodies are parts of raw
 }
 
 // NewUnit makes a unit. No two sections have the same kind.
 func NewUnit(sections ...Section) *Unit {
-	u := &Unit{sections: slices.Clone(sections)}
-	slices.SortFunc(u.sections, func(a, b Section) int { return strings.Compare(a.Kind, b.Kind) })
-	c := NewWriter(nil)
-	u.code(c)
-	u.name, u.size = sha256.Sum256(c.b), len(c.b)
+	list := slices.SortedFunc(slices.Values(sections), func(a, b Section) int { return strings.Compare(a.Kind, b.Kind) })
+	size := maxSections * (maxKind + 3*binary.MaxVarintLen64)
+	for i := range list {
+		size += len(list[i].Body)
+	}
+	c := NewWriter(make([]byte, 0, size))
+	codeSections(c, &list)
+	u, err := decodeUnit(c.b)
+	if err != nil {
+		panic(err) // it was just encoded
+	}
 	return u
 }
 
-func (u *Unit) code(c *Coder) {
-	List(c, &u.sections, maxSections, func(s *Section) {
+func decodeUnit(raw []byte) (*Unit, error) {
+	c, u := NewReader(raw), &Unit{name: sha256.Sum256(raw), raw: raw}
+	if codeSections(c, &u.sections); c.End() != nil {
+		return nil, c.Err()
+	}
+	for k := 1; k < len(u.sections); k++ {
+		if u.sections[k-1].Kind >= u.sections[k].Kind {
+			return nil, errors.New("its sections are not in order")
+		}
+	}
+	return u, nil
+}
+
+func codeSections(c *Coder, list *[]Section) {
+	List(c, list, maxSections, func(s *Section) {
 		c.Text(&s.Kind, maxKind)
 		Number(c, &s.Version)
 		c.Blob(&s.Body, len(c.b))
@@ -69,7 +89,7 @@ func (u *Unit) code(c *Coder) {
 func (u *Unit) Name() string { return string(u.name[:]) }
 
 // Size is how many bytes the unit has when it is not compressed.
-func (u *Unit) Size() int { return u.size }
+func (u *Unit) Size() int { return len(u.raw) }
 
 // Section returns a section; nil if there is none of that kind.
 func (u *Unit) Section(kind string) *Section {
@@ -130,7 +150,7 @@ func (f *File) Write(w io.Writer) error {
 func Read(r io.Reader, most int64) (*File, error) {
 	f, had := &File{}, int64(0)
 	err := scan(r, func() int64 { return most - had }, func(_, _ int64, u *Unit) {
-		had += int64(u.size)
+		had += int64(u.Size())
 		f.units = append(f.units, u)
 	})
 	if err != nil {

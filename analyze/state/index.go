@@ -229,17 +229,7 @@ func (r *unitReader) unit(most int64) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, u := NewReader(raw), &Unit{}
-	if u.code(c); c.End() != nil {
-		return nil, c.Err()
-	}
-	u.name, u.size = sha256.Sum256(raw), len(raw)
-	for k := 1; k < len(u.sections); k++ {
-		if u.sections[k-1].Kind >= u.sections[k].Kind {
-			return nil, errors.New("its sections are not in order")
-		}
-	}
-	return u, nil
+	return decodeUnit(raw)
 }
 
 // Damaged is how many units are of input that was truncated or malformed.

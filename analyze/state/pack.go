@@ -25,10 +25,9 @@ func newPacker() packer {
 
 // unit appends a unit to a file.
 func (p packer) unit(c *Coder, u *Unit) {
-	w := NewWriter(make([]byte, 0, u.size))
-	u.code(w)
-	Number(c, &u.size)
-	frame := p.z.EncodeAll(w.b, nil)
+	size := u.Size()
+	Number(c, &size)
+	frame := p.z.EncodeAll(u.raw, nil)
 	c.Blob(&frame, len(frame))
 }
 

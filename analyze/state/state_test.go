@@ -54,7 +54,7 @@ func TestFile(t *testing.T) {
 	b := f.Append(nil)
 	whole := int64(0)
 	for _, u := range f.Units() {
-		whole += int64(u.size)
+		whole += int64(u.Size())
 	}
 	got, err := Read(bytes.NewReader(b), whole)
 	if err != nil || !bytes.Equal(got.Append(nil), b) || len(got.Units()) != 3 {
@@ -136,7 +136,7 @@ func TestCompressed(t *testing.T) {
 	if frame := a[len(Magic)+1+1 : len(a)-sha256.Size]; !bytes.Contains(two.Append(nil), frame) || !bytes.Equal(one.Append(nil), a) {
 		t.Error("a unit has other bytes in another file")
 	}
-	got, err := Decode(a, int64(u.size))
+	got, err := Decode(a, int64(u.Size()))
 	if err != nil || got.Units()[0].Name() != u.Name() || !bytes.Equal(got.Units()[0].Section("check").Body, body) {
 		t.Error("it changes", err)
 	}
@@ -146,7 +146,7 @@ func TestCompressed(t *testing.T) {
 	u = NewUnit(Section{"check", 1, noise})
 	one = File{}
 	one.Add(u)
-	if got, err := Decode(one.Append(nil), int64(u.size)); err != nil || got.Units()[0].Name() != u.Name() {
+	if got, err := Decode(one.Append(nil), int64(u.Size())); err != nil || got.Units()[0].Name() != u.Name() {
 		t.Error(err)
 	}
 }
@@ -192,7 +192,7 @@ func TestBomb(t *testing.T) {
 	var whole int64
 	for i := range 3 {
 		u := NewUnit(Section{"x", 1, bytes.Repeat([]byte{byte(i)}, 400<<10)})
-		whole += int64(u.size)
+		whole += int64(u.Size())
 		f.Add(u)
 	}
 	for most, want := range map[int64]error{1 << 20: ErrSize, whole: nil} {
@@ -383,9 +383,7 @@ func FuzzDecode(f *testing.F) {
 	b := file.Append(nil)
 	f.Add(b, uint8(0))
 	f.Add(b[len(Magic)+1:len(b)-32], uint8(1))
-	w := NewWriter(nil)
-	file.Units()[0].code(w)
-	f.Add(w.b, uint8(2))
+	f.Add(file.Units()[0].raw, uint8(2))
 	p := newPacker()
 	f.Fuzz(func(t *testing.T, b []byte, frame uint8) {
 		switch frame % 3 {

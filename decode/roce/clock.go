@@ -2,8 +2,9 @@ package roce
 
 // clock finds connections that have not been used for a round of its hand.
 type clock struct {
-	all  []*connection
-	hand int
+	all   []*connection
+	hand  int
+	swept int // the last that sweep returned
 }
 
 func (k *clock) add(c *connection) {
@@ -36,6 +37,17 @@ func (k *clock) unused() *connection {
 			return c
 		}
 	}
+}
+
+// sweep returns the next connection, whether it was used or not; nil if there is none.
+func (k *clock) sweep() *connection {
+	if k.swept++; k.swept >= len(k.all) {
+		k.swept = 0
+	}
+	if len(k.all) == 0 {
+		return nil
+	}
+	return k.all[k.swept]
 }
 
 // glance is how many connections are compared when memory is short.

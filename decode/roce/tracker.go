@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/rpcrdma/toolkit/decode/ibcm"
 	"github.com/rpcrdma/toolkit/decode/link"
@@ -524,6 +525,7 @@ func (t *Tracker) newFlow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabr
 }
 
 func (t *Tracker) newConnection(ref rdma.Ref, tap int32, fabric rdma.Fabric) *connection {
+	t.forgetEnded(ref)
 	if len(t.clock.all) >= t.limits.Connections {
 		t.giveUp(t.clock.unused(), "evicted: too many connections at once", ref)
 	}
@@ -598,6 +600,21 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 	}
 	t.account.add(c, -c.size)
 	t.clock.remove(c)
+}
+
+// linger is how long, in nanoseconds, a connection is remembered after its end: copies of its packets at another capture point may
+// be that late if clocks differ.
+const linger = int64(10 * time.Minute)
+
+// forgetEnded forgets some of the connections that ended long ago. It looks at a few, so that a new connection takes the same time however many
+// there are, and more than one, so that of all no more than a third ended long ago.
+func (t *Tracker) forgetEnded(ref rdma.Ref) {
+	for range 4 {
+		c := t.clock.sweep()
+		if c != nil && (c.closed || c.State == rdma.Closed) && ref.Time-max(c.closedAt, c.Last.Time) >= linger {
+			t.forget(c, ref)
+		}
+	}
 }
 
 // Flush closes all connections at the end of the capture, in the order of

@@ -1,6 +1,7 @@
 package fleetgen
 
 import (
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -24,16 +26,16 @@ type Options struct {
 	Repeat int
 	Seed   uint64 // of the order of the captures at each tap
 	Plain  bool   // pcapng only, not compressed
+	// Gap is between one capture and the next at a tap; 0 stands for a second.
+	Gap time.Duration
 }
-
-// gap is between one capture and the next at a tap, in nanoseconds.
-const gap = int64(1e9)
 
 // Write makes files dir/tap-N/cap-NNN.pcapng and the like. The captures follow one another at each tap, in another
 // order. Files are pcap and pcapng in turn, if the captures have one link type and one capture point each; some are
 // compressed.
 func Write(dir string, captures []string, opt Options) error {
 	opt.Repeat = max(opt.Repeat, 1)
+	opt.Gap = cmp.Or(opt.Gap, time.Second)
 	switch n := (opt.First + opt.Taps) * opt.Repeat * len(captures); {
 	case opt.First < 0 || opt.Taps < 1 || opt.Slices < 1 || len(captures) == 0:
 		return errors.New("there must be taps, files and captures")
@@ -137,7 +139,7 @@ func (x *tapWriter) capture(name string, n int) error {
 		if !begun {
 			begun = true
 			if x.last != 0 {
-				x.offset = x.last + gap - p.Time
+				x.offset = x.last + int64(x.opt.Gap) - p.Time
 			}
 		}
 		q := *p
