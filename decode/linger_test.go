@@ -8,11 +8,12 @@ import (
 	"github.com/rpcrdma/toolkit/capture"
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/decode/roce"
 	"github.com/rpcrdma/toolkit/internal/testtools/fleetgen"
 	"github.com/rpcrdma/toolkit/internal/testtools/mutate/traffic"
 )
 
-// TestLinger: connections that have ended are forgotten, so that the length of a capture costs no memory; late packets, also at another capture
+// TestLinger: connections that have ended are forgotten if that is asked for, so that the length of a capture costs no memory; late packets, also at another capture
 // point, belong to them for ten minutes.
 func TestLinger(t *testing.T) {
 	rping := sample(t, "rocev2-rping.pcap", 0)
@@ -51,7 +52,7 @@ func TestLinger(t *testing.T) {
 	} {
 		most, conns := 0, 0
 		var d *decode.Decoder
-		d = decode.New(decode.Options{Observers: []decode.Observer{{
+		d = decode.New(decode.Options{RoCE: roce.Limits{Linger: 10 * time.Minute}, Observers: []decode.Observer{{
 			Packet: func(*decode.PacketView) { most = max(most, d.Remembered()) },
 			Closed: func(k *rdma.Connection) {
 				if conns++; !k.Ended || !k.Setup[0].Seen() {

@@ -18,6 +18,9 @@ type Limits struct {
 	SendBytes   int // of one Send that is assembled; the rest is counted but not kept (1 MiB)
 	Requests    int // remembered per direction for retransmissions and matching (256)
 	Assembly    int // bytes of all Sends in progress together (16 MiB)
+	// Linger, if set, is how much time of the capture a connection is remembered after its end. Copies of its packets that come later, from
+	// a capture point with another clock, count as a connection of their own.
+	Linger time.Duration
 	// Memory, if set, accounts for the memory in use and may be shared with others. Tracker.Evict frees some
 	// of it.
 	Memory *memory.Account
@@ -602,16 +605,15 @@ func (t *Tracker) forget(c *connection, ref rdma.Ref) {
 	t.clock.remove(c)
 }
 
-// linger is how long, in nanoseconds, a connection is remembered after its end: copies of its packets at another capture point may
-// be that late if clocks differ.
-const linger = int64(10 * time.Minute)
-
 // forgetEnded forgets some of the connections that ended long ago. It looks at a few, so that a new connection takes the same time however many
 // there are, and more than one, so that of all no more than a third ended long ago.
 func (t *Tracker) forgetEnded(ref rdma.Ref) {
+	if t.limits.Linger <= 0 {
+		return
+	}
 	for range 4 {
 		c := t.clock.sweep()
-		if c != nil && (c.closed || c.State == rdma.Closed) && ref.Time-max(c.closedAt, c.Last.Time) >= linger {
+		if c != nil && (c.closed || c.State == rdma.Closed) && ref.Time-max(c.closedAt, c.Last.Time) >= int64(t.limits.Linger) {
 			t.forget(c, ref)
 		}
 	}

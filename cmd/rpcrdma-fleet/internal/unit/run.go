@@ -172,7 +172,7 @@ func newRun(ctx context.Context, u *layout.Unit, in *store.Inputs, out *store.St
 		Decode: decode.Options{
 			SkipICRC: o.NoICRC, Memory: m.Tracker(),
 			Transactions: transaction.Options{Open: o.OpenCalls, Assembly: o.Message},
-			RoCE:         roce.Limits{Connections: o.Connections},
+			RoCE:         roce.Limits{Connections: o.Connections, Linger: 10 * time.Minute},
 			TCP:          decode.TCPLimits{Connections: o.Connections, Record: o.Message},
 		},
 		Report: latency.Options{By: by, Interval: time.Duration(o.Interval), Top: o.Top, Inline: o.Inline, Memory: m.Scale(latency.DefaultMemory)},
