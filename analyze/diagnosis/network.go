@@ -883,10 +883,10 @@ func (b *batch) pathDelay() {
 			whole += n
 			f.of(x, x.take(n))
 		})
-		if f.certainty == Certain && f.time*4 < whole*3 {
-			f.certainty = Likely // other causes seem to have taken some of it
-		}
 		to := k.calls[0].server
+		if f.certainty == Certain && (f.time*4 < whole*3 || b.inLine[to]) {
+			f.certainty = Likely // other causes seem to have taken some of it, or calls wait for the round trips of others as well
+		}
 		found = append(found, distance{f, to})
 		doubtful[to] = doubtful[to] || f.certainty != Certain
 	}

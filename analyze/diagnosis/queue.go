@@ -17,7 +17,7 @@ func (b *batch) readDepth() {
 			k.slots.certainty = Possible // Reads are under way for longer because their data wait
 		}
 		b.Recorder.found(k.slots)
-		if k.depth > 1 || k.queued {
+		if k.queued {
 			continue
 		}
 		var reads []*call
@@ -48,12 +48,21 @@ func (b *batch) readDepth() {
 			continue
 		}
 		f := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely, limit: 1}
-		if k.depth == 0 {
+		switch {
+		case k.depth == 0:
 			f.certainty = Possible // the setup, which says whose limit it is, was not seen
+		case k.depth > 1:
+			f.side, f.what = Server, unused // it keeps to less than was agreed
 		}
+		quick := make(map[uint32]int64) // the least time that the server needed for a work, but for asking for its data
+		k.each(func(x *call) {
+			if n, ok := quick[x.work]; !ok || x.service()-x.pullWait() < n {
+				quick[x.work] = x.service() - x.pullWait()
+			}
+		})
 		k.each(func(x *call) {
 			own := max(int64(x.reads)-1, 0) * k.round() // its own Reads went one after the other as well, even in the quickest call
-			f.of(x, x.take(max(b.held(x), 0)+own))
+			f.of(x, x.take(max(b.held(x), x.service()-quick[x.work])+own))
 		})
 		if f.time > 0 {
 			k.queued, found = true, append(found, k)
@@ -65,6 +74,17 @@ func (b *batch) readDepth() {
 			k.queued = true
 		}
 	}
+}
+
+// unused says of a limit that it is lower than what was agreed.
+const unused = "unused"
+
+// pullWait is how long a call was with the server before that asked for its data, which takes no work: it waited in line.
+func (x *call) pullWait() int64 {
+	if x.firstRead == 0 {
+		return 0
+	}
+	return max(x.firstRead-x.callEnd-x.toServer(), 0)
 }
 
 // turn is how long an adapter may need to send the next Read Request, in nanoseconds.

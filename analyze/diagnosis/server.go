@@ -332,11 +332,12 @@ func (b *batch) serverTime() {
 		}
 		server := calls[0].server
 		times = times[:0]
-		sum, known, quick := int64(0), 0, 0
+		sum, asked, known, quick := int64(0), int64(0), 0, 0
 		for _, x := range calls {
 			n := min(x.service(), x.left)
 			times = append(times, n)
 			sum += n
+			asked += min(x.pullWait(), n)
 			if w := x.acked(); w >= 0 {
 				known++
 				quick += b2i(w*10 < n)
@@ -356,7 +357,7 @@ func (b *batch) serverTime() {
 			f.of(x, x.take(min(x.service(), x.left)))
 		}
 		sure := Possible
-		if known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they may wait for the calls of another client
+		if asked*2 < sum && known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they wait until it asks for their data, or may wait for the calls of another client
 			sure = b.surely(calls, times, quick, alone[server])
 		}
 		if sure != Certain {

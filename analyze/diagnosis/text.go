@@ -64,6 +64,9 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 		}
 		return head("Receiver not ready") + fmt.Sprintf("the %s had no buffer for %s on %s.", f.side, units.Plural(f.calls, "call"), f.place())
 	case ReadDepth:
+		if f.what == unused {
+			return head("Depth of Reads") + fmt.Sprintf("the server has one RDMA Read at a time under way on %s, though more were agreed; others waited.", f.place())
+		}
 		return head("Depth of Reads") + fmt.Sprintf("as many RDMA Reads were under way on %s as the %s allows; others waited.", f.place(), f.side)
 	case Credits:
 		switch f.what {

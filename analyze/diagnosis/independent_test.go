@@ -1,0 +1,57 @@
+package diagnosis_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rpcrdma/toolkit/analyze/diagnosis"
+)
+
+// TestIndependent has captures of another simulator, which shares no assumption with the one of test/why. The times are its own: what it took less
+// without the cause, with the same random numbers.
+func TestIndependent(t *testing.T) {
+	const likely, possible = diagnosis.Likely, diagnosis.Possible
+	order := []diagnosis.Certainty{possible, likely, diagnosis.Certain}
+	for _, x := range []struct {
+		file  string
+		calls float64 // ms, as the application saw them, but for waits that the wire does not show
+		code  diagnosis.Code
+		side  diagnosis.Side
+		sure  diagnosis.Certainty
+		time  float64                                // ms; 0: any
+		most  map[diagnosis.Code]diagnosis.Certainty // that these may be said with
+	}{
+		// It keeps one RDMA Read under way, though 16 were agreed; its own work is 20 ms.
+		{"read_depth_s-0.client", 2727, diagnosis.ReadDepth, diagnosis.Server, likely, 2340, map[diagnosis.Code]diagnosis.Certainty{diagnosis.ServerTime: possible, diagnosis.PathDelay: possible}},
+		// One thread waits for the round trip of each Read: more than its own waits for the distance.
+		{"n_threads_dist-1.client", 1223, diagnosis.ServerThreads, diagnosis.Server, likely, 1022, map[diagnosis.Code]diagnosis.Certainty{diagnosis.PathDelay: likely}},
+	} {
+		f, err := os.Open(filepath.Join("testdata", x.file+".pcap.zst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := diagnoseFile(t, f, x.file)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		off := func(got int64, want float64) float64 { return math.Abs(float64(got)/1e6/want - 1) }
+		if off(rep.Calls, x.calls) > 0.02 {
+			t.Errorf("%s: calls took %.1f ms, not %.1f", x.file, float64(rep.Calls)/1e6, x.calls)
+		}
+		if len(rep.Causes) == 0 {
+			t.Errorf("%s: %s", x.file, rep.Summary)
+			continue
+		}
+		if c := rep.Causes[0]; c.Code != x.code || c.Side != x.side || c.Certainty != x.sure || x.time > 0 && off(c.Time, x.time) > 0.2 {
+			t.Errorf("%s: %s", x.file, c.Text)
+		}
+		for _, c := range rep.Causes {
+			if n, ok := x.most[c.Code]; ok && slices.Index(order, c.Certainty) > slices.Index(order, n) {
+				t.Errorf("%s: %s", x.file, c.Text)
+			}
+		}
+	}
+}
