@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -179,7 +180,7 @@ func Dial(a Address, role, name string, note func(format string, args ...any)) (
 		return nil, err
 	}
 	opts := []nats.Option{
-		nats.Name(name), nats.CustomInboxPrefix(InboxPrefix + role), nats.Timeout(5 * time.Second),
+		nats.Name(name), nats.CustomInboxPrefix(InboxPrefix + role), nats.Timeout(5 * time.Second), nats.SetCustomDialer(dialer{}),
 		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, time.Second),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		// What is published while no server is there fails, and is tried again by those who know whether it still
@@ -235,6 +236,40 @@ func Dial(a Address, role, name string, note func(format string, args ...any)) (
 		return nil, fmt.Errorf("NATS at %s: %w%s", redacted(list), err, a.reason(err, time.Now()))
 	}
 	return nc, nil
+}
+
+// dialer connects to servers whose first line has an end.
+type dialer struct{}
+
+// Dial implements nats.CustomDialer.
+func (dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := net.DialTimeout(network, address, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &greeted{Conn: c}, nil
+}
+
+// greeted is a connection of which the client keeps the first line, however long it is.
+type greeted struct {
+	net.Conn
+	line  int // bytes of it
+	ended bool
+}
+
+// maxInfo is how many bytes the first line has at most: it is INFO, with the addresses of all servers.
+const maxInfo = 1 << 20
+
+func (c *greeted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.ended {
+		return n, err
+	}
+	c.line += n
+	if c.ended = bytes.IndexByte(b[:n], '\n') >= 0; !c.ended && c.line > maxInfo {
+		return 0, fmt.Errorf("the server's first line has more than %d bytes", maxInfo)
+	}
+	return n, err
 }
 
 // maxSaid is how much is shown of an error, which may be what a server says.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,24 @@ func impostor(t *testing.T, speak func(c net.Conn, r *bufio.Reader)) (address st
 				return all
 			}
 		}
+	}
+}
+
+// TestEndlessLine: a first line without an end is read up to a number of bytes, however fast it comes.
+func TestEndlessLine(t *testing.T) {
+	var said atomic.Int64
+	address, _ := impostor(t, func(c net.Conn, _ *bufio.Reader) {
+		for b := []byte("INFO " + strings.Repeat("x", 1<<16)); ; {
+			n, err := c.Write(b)
+			if said.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	})
+	_, err := Dial(Address{Servers: "nats://" + address}, Reader, "test", func(string, ...any) {})
+	const buffers = 16 << 20 // of the two sockets
+	if n := said.Load(); err == nil || !strings.Contains(err.Error(), "first line") || n > maxInfo+buffers {
+		t.Errorf("%d bytes were taken: %v", n, err)
 	}
 }
 
