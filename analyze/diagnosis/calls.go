@@ -376,15 +376,8 @@ func whole(list []*point) *Recorder {
 				x.from = k.id
 			}
 			x.conn = k
-			for _, n := range [...]*uint16{&x.client, &x.server, &x.op} {
-				*n = r.names.of([]byte(p.rec.names.name(*n)))
-			}
-			if x.status == wait || x.status == grace {
-				r.waits++
-			}
-			if x.kind == recalling {
-				r.recalls++
-			}
+			r.names.adopt(&x, &p.rec.names)
+			r.note(&x)
 			r.calls = append(r.calls, x)
 		}
 		for _, key := range calls {

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -92,6 +93,12 @@ type Cause struct {
 	Next      []string   `json:"next"`
 
 	saves float64 // of the time that passed, to order causes by
+}
+
+// order puts first what is more than possible, and of that what costs most.
+func (c *Cause) order(o *Cause) int {
+	return cmp.Or(cmp.Compare(b2i(c.Certainty == Possible), b2i(o.Certainty == Possible)), cmp.Compare(o.saves, c.saves),
+		cmp.Compare(c.Code, o.Code), cmp.Compare(c.Where, o.Where))
 }
 
 // Report is the answer. Causes are in the order of how much sooner the application would have been done without them.

@@ -70,12 +70,8 @@ func (r *Recorder) Interval() (rep *Report, left uint64) {
 			copies[x.conn] = k
 			c.order = append(c.order, k)
 		}
-		if x.conn = k; x.status == wait || x.status == grace {
-			c.waits++
-		}
-		if x.kind == recalling {
-			c.recalls++
-		}
+		x.conn = k
+		c.note(x)
 	}
 	return c.report(), i.left
 }

@@ -695,12 +695,8 @@ func (k *conn) call(r *Recorder, y seen) call {
 		x.from = 0
 	}
 	x.conn = k
-	for _, n := range [...]struct {
-		at   *uint16
-		from uint16
-	}{{&x.client, shown.client}, {&x.server, shown.server}, {&x.op, shown.op}} {
-		*n.at = r.names.of([]byte(p.rec.names.name(n.from)))
-	}
+	x.client, x.server, x.op = shown.client, shown.server, shown.op
+	r.names.adopt(&x, &p.rec.names)
 	return x
 }
 

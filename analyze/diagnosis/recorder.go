@@ -84,6 +84,12 @@ type Recorder struct {
 	final    bool    // it is a copy, made for a Report
 }
 
+// note counts a call that asks to wait, or recalls.
+func (f *figures) note(x *call) {
+	f.waits += b2i(x.status == wait || x.status == grace)
+	f.recalls += b2i(x.kind == recalling)
+}
+
 // figures are counts of all calls.
 type figures struct {
 	total int64 // of all latencies, as the applications saw them
@@ -260,6 +266,13 @@ func (n *names) of(s []byte) uint16 {
 }
 
 func (n *names) name(i uint16) string { return n.list[i] }
+
+// adopt gives a call with the numbers of other names those of n.
+func (n *names) adopt(x *call, other *names) {
+	for _, i := range [...]*uint16{&x.client, &x.server, &x.op} {
+		*i = n.of([]byte(other.name(*i)))
+	}
+}
 
 // New makes a Recorder.
 func New(opt Options) *Recorder {

@@ -43,15 +43,7 @@ func (r *Recorder) report() *Report {
 			rep.Causes = append(rep.Causes, c)
 		}
 	}
-	slices.SortFunc(rep.Causes, func(a, b *Cause) int {
-		if x, y := a.Certainty == Possible, b.Certainty == Possible; x != y {
-			if x {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Or(cmp.Compare(b.saves, a.saves), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Where, b.Where))
-	})
+	slices.SortFunc(rep.Causes, (*Cause).order)
 	rep.Causes = r.plain(rep.Causes)
 	if rep.Healthy() {
 		if c := r.idle(rep); c != nil {
@@ -79,7 +71,7 @@ func (r *Recorder) plain(list []*Cause) []*Cause {
 			c.Certainty = Possible
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *Cause) int { return cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)) })
+	slices.SortFunc(list, (*Cause).order)
 	return list[:min(len(list), mostCauses)]
 }
 

@@ -182,10 +182,7 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 	if err != nil || n < 2 {
 		return rep, err
 	}
-	slices.SortStableFunc(rep.Causes, func(a, b *Cause) int {
-		return cmp.Or(cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)), cmp.Compare(b.saves, a.saves),
-			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Where, b.Where))
-	})
+	slices.SortStableFunc(rep.Causes, (*Cause).order)
 	rep.Causes = slices.DeleteFunc(rep.Causes, func(c *Cause) bool { return c.Code == ClientIdle }) // one idle capture of many says nothing
 	rep.Causes = rep.Causes[:min(len(rep.Causes), mostCauses)]
 	for _, c := range rep.Causes {
@@ -249,9 +246,7 @@ func (r *Report) merge(o *Report) {
 	}
 	r.Causes = append(r.Causes, o.Causes...)
 	if len(r.Causes) > 8*mostCauses {
-		slices.SortStableFunc(r.Causes, func(a, b *Cause) int {
-			return cmp.Or(cmp.Compare(b2i(a.Certainty == Possible), b2i(b.Certainty == Possible)), cmp.Compare(b.saves, a.saves))
-		})
+		slices.SortStableFunc(r.Causes, (*Cause).order)
 		r.Causes = r.Causes[:mostCauses]
 	}
 }
