@@ -170,7 +170,7 @@ func (t *txCheck) segments() {
 	}
 	if overlap != nil {
 		t.breach(ruleSegmentsOverlap, aboutCall, func() (string, string) {
-			return "segments of memory of their own", describe(overlap) + " overlaps another one"
+			return "segments that do not overlap", describe(overlap) + " overlaps another one"
 		})
 		return
 	}

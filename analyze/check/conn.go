@@ -310,7 +310,7 @@ func (s *conn) reactionToBadICRC(side rdma.Side) string {
 		return "sent again, and none was ever acknowledged: the receiver drops them"
 	}
 	if 5*n.BadCRC > n.Packets {
-		return "so many that the capture itself may be the cause"
+		return "their number suggests that the capture itself is the cause"
 	}
 	return "a receiver drops such packets; they are sent again"
 }

@@ -76,7 +76,7 @@ func TestReactionToBadICRC(t *testing.T) {
 		{3, 2, 9, true, "sent again, and none was ever acknowledged: the receiver drops them"},
 		{3, 2, 10, true, "a receiver drops such packets; they are sent again"},
 		{3, 2, 12, false, "a receiver drops such packets; they are sent again"},
-		{3, 30, 12, true, "so many that the capture itself may be the cause"},
+		{3, 30, 12, true, "their number suggests that the capture itself is the cause"},
 	} {
 		s := &conn{c: new(rdma.Connection)}
 		s.c.Sent[1] = rdma.Counters{Packets: 100, Retransmitted: x.resent, BadCRC: x.bad}

@@ -205,7 +205,7 @@ func (c *memoryRules) offer(k *conn, st *callState, tx *transaction.Transaction,
 				return false
 			}
 			f := k.finding(ruleHandleOpen, tx.Call.Last, tx.From, Requester)
-			f.Expected = "memory of its own for each open call"
+			f.Expected = "separate memory for each open call"
 			f.Seen = fmt.Sprintf("handle 0x%08x, offset 0x%x is offered by call 0x%08x (frame %d), too", s.Handle, s.Offset, o.xid, o.call)
 			st.twice = f
 			return true

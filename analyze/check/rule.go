@@ -149,7 +149,7 @@ func Select(list string) (Selection, error) {
 		for r := range rules {
 			ok, err := rules[r].matches(name)
 			if err != nil {
-				return s, fmt.Errorf("%q is no pattern of rules: %w", name, err)
+				return s, fmt.Errorf("%q is not a pattern of rules: %w", name, err)
 			}
 			if ok {
 				s[r], found = !minus, true

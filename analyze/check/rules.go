@@ -375,7 +375,7 @@ var rules = [ruleCount]Rule{
 	ruleVersion: {
 		ID: "version-not-1", Number: "L13.1", Title: "protocol version other than 1",
 		Source: "RFC 8166, section 4.2.2; Lever 2016, section 4.6", Severity: all(Note), Needs: NeedCall,
-		Text: "Version 0 is the prototype, version 2 a draft. Between peers that support it this is no fault.",
+		Text: "Version 0 is the prototype, version 2 a draft. Both are legal between peers that support them.",
 	},
 	ruleVersionAccepted: {
 		ID: "version-not-refused", Number: "L13.2", Title: "unknown version not answered with ERR_VERS",
@@ -617,7 +617,7 @@ var rules = [ruleCount]Rule{
 	ruleResent: {
 		ID: "packets-resent", Number: "N4.2", Title: "packets seen again",
 		Source: "IBTA volume 1, section 9.7; RFC 9293, section 3.8", Severity: all(Note), Needs: NeedPackets,
-		Text: "The network or a receiver lost packets, which were sent again, or the network made copies: report --view fabric tells which. That may cost time but breaks no rule. One finding covers all packets that one side sent on a connection.",
+		Text: "The network or a receiver lost packets, which were sent again, or the network made copies: report --view fabric shows which. That may cost time but breaks no rule. One finding covers all packets that one side sent on a connection.",
 	},
 	ruleGaps: {
 		ID: "capture-gaps", Number: "N4.3", Title: "packets missing from the capture",
@@ -813,6 +813,6 @@ var rules = [ruleCount]Rule{
 	ruleOffload: {
 		ID: "offload-unreported", Number: "N3.12", Title: "asynchronous operation whose end is never reported",
 		Source: "RFC 7862, sections 15.2, 15.9 and 16.1", Severity: all(Note), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "A server that copies or writes on after its reply returns a state id, and tells the outcome with CB_OFFLOAD. A client that misses it can ask with OFFLOAD_STATUS, and waits otherwise. The callback may have come on a connection that was not captured.",
+		Text: "A server that copies or writes on after its reply returns a state id, and reports the outcome with CB_OFFLOAD. A client that misses it can ask with OFFLOAD_STATUS, and waits otherwise. The callback may have come on a connection that was not captured.",
 	},
 }

@@ -174,7 +174,7 @@ func (r *Recorder) summary(rep *Report) string {
 	case !rep.Healthy():
 		return rep.Causes[0].Text
 	case r.unsure:
-		return "The capture shows packets twice, and it is not clear which are the copies: give the captures of both points as files of their own."
+		return "The capture shows packets twice, and it is not clear which are the copies: give the captures of the two points as separate files."
 	case rep.Calls == 0:
 		return "No call was answered in this capture."
 	case len(r.p99) == 0:

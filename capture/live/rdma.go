@@ -143,7 +143,7 @@ func (d *RDMADevice) explain() string {
 // waysOut are ways to capture what an adapter sends without the kernel.
 func (d *RDMADevice) waysOut() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  what the kernel itself tells of its NFS calls, on any adapter: -i trace\n  ways to capture the packets:\n")
+	fmt.Fprintf(&b, "  the kernel's own events of its NFS calls, on any adapter: -i trace\n  ways to capture the packets:\n")
 	fmt.Fprintf(&b, "    sniffer of the adapter (libpcap built with RDMA support): tcpdump -i %s -w - | rpcrdma-dump -\n", d.Name)
 	if strings.HasPrefix(d.Driver, "mlx") {
 		fmt.Fprintf(&b, "    ibdump -d %s -w trace.pcap, then rpcrdma-dump trace.pcap\n", d.Name)

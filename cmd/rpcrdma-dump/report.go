@@ -281,7 +281,7 @@ func (o *reportOptions) together() error {
 	case o.save != "" && (o.html != "" || kernel):
 		return cli.Usagef("--save-state goes neither with --html nor with records of a kernel")
 	case o.scrub != "" && kernel:
-		return cli.Usagef("a kernel's records have names and addresses of their own: --ftrace and --mountstats do not go with --scrub")
+		return cli.Usagef("--scrub does not replace the names and addresses in --ftrace and --mountstats: leave it or them out")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func newSplitCommand(s *cli.Streams) *cobra.Command {
 	f.StringVar(&o.by, "by", "", "`what` to split by: client, server, connection, or time=INTERVAL")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only packets of transactions for which the display filter `expression` holds")
 	f.BoolVar(&o.setup, "setup", true, "add the setup of connections, so that each file can be decoded alone")
-	f.BoolVar(&o.rest, "rest", false, "also write packets that belong to no connection, to a file of their own")
+	f.BoolVar(&o.rest, "rest", false, "also write packets that belong to no connection, to a separate file")
 	f.Var(&o.window, "window", "memory for packets that wait, for example 256M (default 32M)")
 	f.IntVar(&o.open, "limit-open", 64, "keep at most `n` files open")
 	f.IntVar(&o.files, "limit-files", 4096, "write at most `n` files")

@@ -60,7 +60,7 @@ var axes = []struct{ flag, usage, def string }{
 	{"server-factor", "`factors` of the server's credit policy dynamic", "0"},
 	{"registration", "`modes`: per-call, inline, pool, persistent, windows", "per-call"},
 	{"inline", "inline thresholds in `bytes`", "4K"},
-	{"min-chunk", "smallest items in `bytes` with a chunk of their own; 0 chooses chunks as Linux does", "0"},
+	{"min-chunk", "smallest items in `bytes` with a separate chunk; 0 chooses chunks as Linux does", "0"},
 	{"mtu", "payload of a packet in `bytes`, 256 to 4096, over RoCEv2 and iWARP; 0 is the largest", "0"},
 	{"clients", "let `n` clients, each with a connection and a file, do the job at the same time", "1"},
 	{"nfs", "`versions` of NFS: 3, 4.0, 4.1, 4.2", "3"},
@@ -86,7 +86,7 @@ Presets fill the lists that are not given:
   credits       credit policies
   slots         credits against calls in flight, of 16 slots
   inline        inline thresholds, small reads and writes
-  min-chunk     smallest items with a chunk of their own
+  min-chunk     smallest items with a separate chunk
   registration  registration modes
   workloads     fileop, postmark, iozone over all fabrics
 

@@ -66,7 +66,7 @@ func (f *fabricFlags) flags(s *pflag.FlagSet) {
 	s.StringVar(&f.dialect, "dialect", "1", "`version` of the transport header: 1, or the dialects callaghan and solaris of version 0")
 	s.StringVar(&f.registration, "registration", "per-call", "`mode` of memory registration: per-call, inline, pool, persistent or windows")
 	s.StringVar(&f.choice, "chunks", "linux", "`rule` for chunks: linux (only what may not fit inline) or minimum (all from --min-chunk on)")
-	cli.PositiveVar(s, &f.minChunk, "min-chunk", "smallest item in `bytes` with a chunk of its own under --chunks minimum (default 1024)")
+	cli.PositiveVar(s, &f.minChunk, "min-chunk", "smallest item in `bytes` with a separate chunk under --chunks minimum (default 1024)")
 	cli.PositiveVar(s, &f.longReply, "long-reply", "smallest Reply chunk in `bytes` (default as needed)")
 	cli.PositiveVar(s, &f.segment, "segment", "largest segment in `bytes` (default 1048576; Linux has 131072 on Soft-RoCE)")
 	cli.PositiveVar(s, &f.segments, "max-segments", "at most `n` segments of a chunk (default 260)")

@@ -141,7 +141,7 @@ func (t *ticketing) notes(load *workload.Workload, layout bool) (notes []string)
 	switch {
 	case t.login == nil:
 		if captured["Kerberos"] {
-			notes = append(notes, "sec=sys: calls that were captured with Kerberos are sent with AUTH_SYS, data in chunks of their own: chunks, sizes and permissions may differ from the capture")
+			notes = append(notes, "sec=sys: calls that were captured with Kerberos are sent with AUTH_SYS, data in separate chunks: chunks, sizes and permissions may differ from the capture")
 		}
 		return notes
 	case users > 1:
@@ -152,7 +152,7 @@ func (t *ticketing) notes(load *workload.Workload, layout bool) (notes []string)
 	if t.service == oncrpc.ServiceNone {
 		return notes
 	}
-	what := "sec=" + t.sec + ": data are part of the protected call or reply, so they have no chunks of their own; what is long is a Position-Zero Read chunk or a Reply chunk"
+	what := "sec=" + t.sec + ": data are part of the protected call or reply, so they have no separate chunks; long messages use a Position-Zero Read chunk or a Reply chunk"
 	if captured["sys"] {
 		what += ", unlike in the capture (" + were + ")"
 	}

@@ -371,7 +371,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 // sameFlags adds the flags about servers with several addresses.
 func sameFlags(f *pflag.FlagSet, same *[]string, separate *bool) {
 	f.StringArrayVar(same, "same-server", nil, "two `addresses` of one server, with a comma between them; may be repeated")
-	f.BoolVar(separate, "separate-servers", false, "each address is a server of its own, whatever the capture shows")
+	f.BoolVar(separate, "separate-servers", false, "each address is a separate server, whatever the capture shows")
 }
 
 func (o *planOptions) print(s *cli.Streams, h *plan.Header) error {

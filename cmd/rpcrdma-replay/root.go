@@ -7,7 +7,7 @@ import (
 )
 
 const rootLong = `rpcrdma-replay replays captured NFS workloads over RDMA or TCP and compares each
-reply with the captured one. It has an NFS server of its own, so the client side of
+reply with the captured one. It has its own NFS server, so the client side of
 a capture can be replayed without any other server, and it can compare the speed of
 RDMA and TCP. It needs no RDMA adapter and no privilege.`
 

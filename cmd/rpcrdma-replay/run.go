@@ -191,7 +191,7 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 	cli.FactorVar(f, &o.speed, "speed", 1, "`times` as fast as captured")
 	cli.FactorVar(f, &o.rate, "rate", 0, "`calls` a second, with --timing rate")
 	f.BoolVar(&o.relaxed, "relaxed", false, "drop the captured order where only time connects calls (fast, rate)")
-	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in a directory of its own")
+	f.IntVar(&o.clones, "clones", 1, "replay `n` copies side by side, each in its own directory")
 	f.BoolVar(&o.shared, "shared", false, "all clones use one directory and its files")
 	cli.DurationVar(f, &o.stagger, "stagger", 0, "begin each clone this `time` after the one before")
 	f.StringVar(&o.loop, "loop", "", "replay the plan as often as `n|time` says, 3 times or for 60s, each time in new directories below --dir, which stay")

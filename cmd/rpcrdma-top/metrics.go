@@ -106,7 +106,7 @@ var metricList = []metric{
 	mConnCreditsUsed:    {name: "rpcrdma_connection_credits_used", help: "Calls in flight on the connection.", labels: connectionLabels, kind: prometheus.GaugeValue},
 	mConnCreditsGranted: {name: "rpcrdma_connection_credits_granted", help: "Credits granted by the latest reply on the connection; 0 if none is known.", labels: connectionLabels, kind: prometheus.GaugeValue},
 	mConnStuck:          {name: "rpcrdma_connection_stuck_calls", help: "Stuck calls of the connection.", labels: connectionLabels, kind: prometheus.GaugeValue},
-	mConnNotListed:      {name: "rpcrdma_connections_not_listed", help: "Connections beyond the first 64, which have no metrics of their own.", kind: prometheus.GaugeValue},
+	mConnNotListed:      {name: "rpcrdma_connections_not_listed", help: "Connections beyond the first 64, which have no separate metrics.", kind: prometheus.GaugeValue},
 	mBuild:              {name: "rpcrdma_build_info", help: "Always 1; the labels tell what the program was built from.", labels: []string{"version", "commit", "goversion"}, kind: prometheus.GaugeValue},
 }
 

@@ -103,7 +103,7 @@ func parseColor(s string) (string, error) {
 	if near := nearest.Names(s, colorNames); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return "", fmt.Errorf("%q is no color%s (a name such as red or bright-blue, a number up to 255, #rrggbb, default)", s, hint)
+	return "", fmt.Errorf("%q is not a color%s (a name such as red or bright-blue, a number up to 255, #rrggbb, default)", s, hint)
 }
 
 // set changes the color of a tone, on any background.

@@ -38,9 +38,9 @@ type Conflict struct {
 func (e *Conflict) Error() string {
 	switch {
 	case e.Both && e.Name == e.Other:
-		return fmt.Sprintf("%s is to have two outputs: each needs a place of its own", e.Name)
+		return fmt.Sprintf("%s would hold two outputs: each needs its own file", e.Name)
 	case e.Both:
-		return fmt.Sprintf("%s and %s are the same file: each output needs one of its own", e.Other, e.Name)
+		return fmt.Sprintf("%s and %s are the same file: each output needs its own", e.Other, e.Name)
 	case e.Name == e.Other:
 		return fmt.Sprintf("%s is read and cannot be written", e.Name)
 	}

@@ -24,7 +24,7 @@ func (r *Report) Text(w io.Writer) error {
 	p.f("  directory %s, timing %s, %s, %s, layout %s\n", r.Setup.Directory, r.Setup.Timing,
 		units.Plural(r.Setup.Clones, "clone"), units.Plural(r.Setup.Connections, "connection"), r.Setup.Layout)
 	if r.Setup.Rounds > 0 {
-		p.f("  %s, each in directories of its own\n", units.Plural(r.Setup.Rounds, "round"))
+		p.f("  %s, each in separate directories\n", units.Plural(r.Setup.Rounds, "round"))
 	}
 	if pr := r.Setup.Prepared; pr != (Prepared{}) {
 		p.f("  prepared %s, %s, %s, %s of data", units.Plural(pr.Directories, "directory"), units.Plural(pr.Files, "file"), units.Plural(pr.Others, "other object"), units.BytesText(pr.Bytes))
