@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
@@ -11,6 +12,9 @@ import (
 // invariants checks a reply by the rules that hold for the replies of any NFS server, with the checker of rpcrdma-dump check. A server may show
 // two changes at one time within a tick of its clock.
 func (j *Judge) invariants(v *verdict.Judgement, r *Reply) {
+	if r.Left > 0 {
+		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.Invariant, Now: strconv.Itoa(r.Left) + " bytes behind the results", Was: "0"})
+	}
 	if r.Args == nil {
 		return
 	}

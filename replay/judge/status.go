@@ -21,7 +21,7 @@ func (j *Judge) outcome(v *verdict.Judgement, r *Reply) bool {
 		v.Worsen(verdict.Equivalent, verdict.Reason{Code: verdict.NotCaptured})
 	case x.RPC != "" && r.RPC == "":
 		v.Worsen(verdict.Better, verdict.Reason{Code: verdict.RPCExecuted, Was: x.RPC})
-	case x.RPC != r.RPC && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && noProgram(r.RPC):
+	case x.RPC != r.RPC && r.Op.Program == nfsacl.NFS_ACL_PROGRAM && NoProgram(r.RPC):
 		v.Worsen(verdict.Explained, verdict.Reason{Code: verdict.NoACL, Now: r.RPC})
 	case x.RPC != "" && x.RPC != r.RPC:
 		v.Worsen(verdict.Different, verdict.Reason{Code: verdict.RPCDiffers, Now: r.RPC, Was: x.RPC})
@@ -49,9 +49,9 @@ func (j *Judge) refusedBefore(o *plan.Op) string {
 	return ""
 }
 
-// noProgram reports whether a server has said that it does not serve a program, or
+// NoProgram reports whether a server has said that it does not serve a program, or
 // that version or procedure of it.
-func noProgram(rpc string) bool {
+func NoProgram(rpc string) bool {
 	return rpc == oncrpc.ProgUnavail.String() || rpc == oncrpc.ProgMismatch.String() || rpc == oncrpc.ProcUnavail.String()
 }
 

@@ -132,6 +132,14 @@ func (c *call) Hash(d xdr.Data, b []byte) string {
 	return plan.HashData(b)
 }
 
+// left is the number of bytes behind the results of a reply.
+func (c *call) left(res xdr.Message) int {
+	if res == nil {
+		return 0
+	}
+	return c.Left()
+}
+
 // moved is the number of data bytes of a call.
 func (c *call) moved() (n uint64) {
 	for i := range c.Items {

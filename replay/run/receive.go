@@ -7,7 +7,6 @@ import (
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
-	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/guard"
 	"github.com/rpcrdma/toolkit/replay/internal/schedule"
@@ -106,7 +105,7 @@ func (e *engine) reply(c *call) {
 	if again {
 		return
 	}
-	if unserved(rpc) {
+	if judge.NoProgram(rpc) {
 		c.clone.Unserved(c.form.Op)
 	}
 	if res != nil {
@@ -151,7 +150,7 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.clone.Unended(c.lives.client)
 	c.verdict = judge.Reply{Op: c.form.Op, Clone: c.clone.Number, RPC: rpc, Args: e.codec.sentArgs(c), Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Again: c.tries > 1, Newest: c.form.Newest,
-		Unended: unended, Completed: e.completed[[2]int{c.clone.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.clone.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Left: c.left(res), Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
@@ -260,9 +259,4 @@ func later(o *plan.Op, code uint32) bool {
 		return code == uint32(nfs3.NFS3ERR_JUKEBOX)
 	}
 	return code == uint32(nfs4.NFS4ERR_DELAY) || code == uint32(nfs4.NFS4ERR_GRACE)
-}
-
-// unserved reports whether a server does not serve a program, or that version or procedure of it.
-func unserved(rpc string) bool {
-	return rpc == oncrpc.ProgUnavail.String() || rpc == oncrpc.ProgMismatch.String() || rpc == oncrpc.ProcUnavail.String()
 }

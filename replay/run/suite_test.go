@@ -41,7 +41,6 @@ var invisible = map[string]string{
 	"lost-commit":            "lost data shows only after a crash of the server",
 	"lost-attributes":        "NFSv3 leaves it to the server whether it sends them (RFC 1813, section 2.6)",
 	"smaller-limits":         "limits are up to the server",
-	"long-reply":             "a client reads only the results that the protocol defines",
 }
 
 // mutantRow is a row of the table.

@@ -2,6 +2,7 @@ package tcprpc
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -135,21 +136,6 @@ func (c *conn) close() {
 	_ = c.nc.Close()
 }
 
-// resumed reads what another reader has left over, and then from the socket.
-type resumed struct {
-	left []byte
-	nc   net.Conn
-}
-
-func (r *resumed) Read(b []byte) (int, error) {
-	if len(r.left) > 0 {
-		n := copy(b, r.left)
-		r.left = r.left[n:]
-		return n, nil
-	}
-	return r.nc.Read(b)
-}
-
 // overdue checks for the budget whether a record takes too long.
 func (c *conn) overdue(now time.Time) error {
 	if c.recording.Overdue(now, c.opts.RecordTimeout) {
@@ -207,7 +193,7 @@ func (c *conn) readLoop() {
 			stranger = false
 			c.acct.Proven()
 			left, _ := br.Peek(br.Buffered())
-			br = bufio.NewReaderSize(&resumed{append([]byte(nil), left...), c.nc}, readerSize)
+			br = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(left)), c.nc), readerSize)
 			c.acct.Add(int64(readerSize - size))
 			size = readerSize
 		}
