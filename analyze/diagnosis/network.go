@@ -100,14 +100,13 @@ func (b *batch) stalls() {
 		b.windowClosed(k, rnr)
 		cut := &finding{code: Outage, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, what: cutOff}
 		depth := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely}
-		unknown, seen, all, long, again := int64(0), int64(0), int64(0), int64(0), 0
+		unknown, seen, all, long, again, refused := int64(0), int64(0), int64(0), int64(0), 0, 0
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
 			if n := x.lost[rdma.CauseNotReady]; n > 0 && rnr.side == Server && k.fabric < rdma.IWARP {
 				n = x.take(n)
 				seen += n
 				rnr.of(x, n)
-				b.heldBy(k, x, x.lost[rdma.CauseNotReady], rnr)
 			}
 			if n := x.lost[rdma.CauseRecovery]; k.fabric >= rdma.IWARP && n >= cutLeast {
 				cut.typical = max(cut.typical, n)
@@ -120,11 +119,13 @@ func (b *batch) stalls() {
 				long += n * int64(b2i(n >= awayLeast))
 			}
 			all += x.app
-			again += b2i(x.resent)
+			again += b2i(x.resent && x.lost[rdma.CauseNotReady] == 0)
+			refused += b2i(x.lost[rdma.CauseNotReady] > 0)
 			depth.of(x, x.take(x.lost[rdma.CauseReadSlot]))
 			unknown += x.lost[rdma.CauseUnknown]
 		})
-		if len(k.calls) >= duplicates && again*10 >= len(k.calls)*9 {
+		b.heldBy(k, rnr)
+		if n := len(k.calls) - refused; n >= duplicates && again*10 >= n*9 {
 			b.unsure = true // the capture shows packets twice, rather than that they were sent twice
 		}
 		k.behindReads = depth.time*5 > all
@@ -213,6 +214,11 @@ func (b *batch) behindRefused(k *conn, f *finding) {
 		return
 	}
 	list := l[k.client.Other()].refused
+	if len(list) == 0 {
+		return
+	}
+	refused := make(map[*call]int64)
+	rest := make(map[uint32][]int64) // of the time of the calls of a work
 	k.each(func(x *call) {
 		n := int64(0)
 		for _, stage := range [3]still{{x.callEnd, x.act}, {x.lastRead, x.answer}, {x.answer, x.end}} {
@@ -226,25 +232,28 @@ func (b *batch) behindRefused(k *conn, f *finding) {
 				n += s.to - max(s.from, stage.from)
 			}
 		}
-		f.of(x, x.take(min(n, b.held(x))))
+		refused[x], rest[x.work] = n, append(rest[x.work], x.app-n)
+	})
+	k.each(func(x *call) {
+		f.of(x, x.take(min(refused[x], x.app-median(rest[x.work]))))
 	})
 }
 
-// heldBy finds the calls that could not be sent while the receiver was not ready for x: they come right after it. They were posted when
-// others had been answered, about as long after x as a quick call takes.
-func (b *batch) heldBy(k *conn, x *call, n int64, f *finding) {
-	i, _ := slices.BinarySearchFunc(k.calls, x.sentAt(), func(y *call, t int64) int { return cmp.Compare(y.start, t) })
-	for _, y := range k.calls[i:] {
-		if y.start > x.sentAt()+held {
-			return
-		}
-		if y == x || y.end == 0 || y.backward || y.start == x.start {
-			continue
-		}
-		if d := n - b.least[y.work]; d > 0 {
-			f.of(y, y.take(b.longer(y, d)))
-		}
+// heldBy finds the calls that could not be sent while the server's adapter refused others: they come right after what it refused, when that is sent
+// again. They were posted when others had been answered, about as long after it as a quick call takes.
+func (b *batch) heldBy(k *conn, f *finding) {
+	l := b.lanesOf(k)
+	if l == nil || f.side != Server || k.fabric >= rdma.IWARP {
+		return
 	}
+	list := l[k.client].refused
+	k.each(func(x *call) {
+		if i := firstAfter(list, x.start-held); i < len(list) && list[i].to < x.start {
+			if n := list[i].to - list[i].from - b.least[x.work]; n > 0 {
+				f.of(x, x.take(b.longer(x, n)))
+			}
+		}
+	})
 }
 
 // held is how soon after a call those come that waited behind it.
