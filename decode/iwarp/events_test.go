@@ -280,6 +280,25 @@ func TestReadyToReceive(t *testing.T) {
 	}
 }
 
+// TestTerminateAcknowledges: TCP has what came before a Terminate message; nobody knows that RDMA took it.
+func TestTerminateAcknowledges(t *testing.T) {
+	p := plainPair()
+	p.peers[1].untagged(OpSend, 0, []byte("call"))
+	p.w.acked[0] = uint32(len(p.peers[1].stream))
+	p.flush(1)
+	p.peers[1].untagged(OpSend, 0, []byte("another"))
+	p.flush(1)
+	p.peers[0].untagged(OpSend, 0, []byte("reply"))
+	p.flush(0)
+	p.w.acked[0] = uint32(len(p.peers[1].stream))
+	p.peers[0].untagged(OpTerminate, 0, AppendTerminate(nil, LayerDDP, 1, 0, 0, nil, nil))
+	p.flush(0)
+	p.w.segment(0, tcp.RST, p.at[0], nil)
+	if len(p.acked) != 1 || p.events[rdma.EventTerminate] != 1 {
+		t.Errorf("acknowledged: %v; events: %v", p.acked, p.events)
+	}
+}
+
 func TestEndings(t *testing.T) {
 	p := plainPair()
 	p.peers[0].untagged(OpTerminate, 0, AppendTerminate(nil, LayerDDP, 2, 2, 0, nil, nil))

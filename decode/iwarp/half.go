@@ -93,15 +93,16 @@ type half struct {
 	marked     bool
 	base       uint64 // offset of the first FPDU, or of its marker
 
-	fpdus    uint64 // decoded
-	searched bool   // it was not followed from the MPA frame on
-	unproven bool   // the search has just ended: a wrong CRC means that it was mistaken
-	search   *search
-	repeated uint64   // number of the last packet with repeated data
-	gaveUp   uint64   // number of the packet at which bytes were given up as lost
-	ready    rdma.Ref // the packet that made the current bytes readable in order
-	ended    bool     // the sender has closed its stream
-	more     bool     // the newest FPDU was not the last of its message
+	fpdus      uint64 // decoded
+	searched   bool   // it was not followed from the MPA frame on
+	unproven   bool   // the search has just ended: a wrong CRC means that it was mistaken
+	search     *search
+	repeated   uint64   // number of the last packet with repeated data
+	gaveUp     uint64   // number of the packet at which bytes were given up as lost
+	ready      rdma.Ref // the packet that made the current bytes readable in order
+	ended      bool     // the sender has closed its stream
+	terminated bool     // the sender has sent a Terminate message
+	more       bool     // the newest FPDU was not the last of its message
 
 	framing framing
 

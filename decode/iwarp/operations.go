@@ -602,6 +602,6 @@ func (c *Conn) terminate(h *half, payload []byte, ref rdma.Ref) {
 		}
 	}
 	c.terminated(text)
-	c.c.Ended = true
+	c.c.Ended, h.terminated = true, true
 	c.t.handler.Event(c.c, c.side(h), rdma.EventTerminate, word, ref)
 }

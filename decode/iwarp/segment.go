@@ -71,7 +71,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		o.Acked(f.TCPAck, ref)
 		if b := &c.bases[dir^1]; b.known {
 			d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
-			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes {
+			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes && !h.terminated && !terminates(f.Payload) {
 				c.peer(h).acknowledged(uint64(end), ref)
 			}
 		}
@@ -93,6 +93,15 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		c.streams[1].Release()
 	}
 	return !c.replaced
+}
+
+// terminates reports whether a segment is a Terminate message. What it acknowledges, TCP has; RDMA took no more (RFC 5040, section 4.8).
+func terminates(b []byte) bool {
+	if len(b) < FPDUHeaderLen+UntaggedLen {
+		return false
+	}
+	u := Untagged(b[FPDUHeaderLen:])
+	return u.Control().Opcode() == OpTerminate && !u.Control().Tagged() && u.QN() == QueueTerminate && u.MSN() == 1 && u.MO() == 0
 }
 
 // acknowledges reports whether a segment acknowledges what a stream has delivered, or nearly that.
