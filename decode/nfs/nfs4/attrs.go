@@ -172,13 +172,13 @@ type Attrs struct {
 	TimeAccessSet     Settime4
 	TimeBackup        Nfstime4
 	TimeCreate        Nfstime4
-	TimeDelta         Nfstime4
+	TimeDelta         Timedelta4
 	TimeMetadata      Nfstime4
 	TimeModify        Nfstime4
 	TimeModifySet     Settime4
 	MountedOnFileid   uint64
-	DirNotifDelay     Nfstime4
-	DirentNotifDelay  Nfstime4
+	DirNotifDelay     Timedelta4
+	DirentNotifDelay  Timedelta4
 	Dacl              Nfsacl41
 	Sacl              Nfsacl41
 	ChangePolicy      ChangePolicy4
@@ -289,13 +289,13 @@ var attrTable = [...]attrInfo{
 	FATTR4_TIME_ACCESS_SET:    {name: "time_access_set", typ: "settime4", message: func(a *Attrs) xdr.Message { return &a.TimeAccessSet }},
 	FATTR4_TIME_BACKUP:        {name: "time_backup", value: func(a *Attrs) value { return (*timeValue)(&a.TimeBackup) }},
 	FATTR4_TIME_CREATE:        {name: "time_create", value: func(a *Attrs) value { return (*timeValue)(&a.TimeCreate) }},
-	FATTR4_TIME_DELTA:         {name: "time_delta", value: func(a *Attrs) value { return (*timeValue)(&a.TimeDelta) }},
+	FATTR4_TIME_DELTA:         {name: "time_delta", typ: "nfstime4", message: func(a *Attrs) xdr.Message { return &a.TimeDelta }},
 	FATTR4_TIME_METADATA:      {name: "time_metadata", value: func(a *Attrs) value { return (*timeValue)(&a.TimeMetadata) }},
 	FATTR4_TIME_MODIFY:        {name: "time_modify", value: func(a *Attrs) value { return (*timeValue)(&a.TimeModify) }},
 	FATTR4_TIME_MODIFY_SET:    {name: "time_modify_set", typ: "settime4", message: func(a *Attrs) xdr.Message { return &a.TimeModifySet }},
 	FATTR4_MOUNTED_ON_FILEID:  {name: "mounted_on_fileid", value: func(a *Attrs) value { return (*uint64Value)(&a.MountedOnFileid) }},
-	FATTR4_DIR_NOTIF_DELAY:    {name: "dir_notif_delay", value: func(a *Attrs) value { return (*timeValue)(&a.DirNotifDelay) }},
-	FATTR4_DIRENT_NOTIF_DELAY: {name: "dirent_notif_delay", value: func(a *Attrs) value { return (*timeValue)(&a.DirentNotifDelay) }},
+	FATTR4_DIR_NOTIF_DELAY:    {name: "dir_notif_delay", typ: "nfstime4", message: func(a *Attrs) xdr.Message { return &a.DirNotifDelay }},
+	FATTR4_DIRENT_NOTIF_DELAY: {name: "dirent_notif_delay", typ: "nfstime4", message: func(a *Attrs) xdr.Message { return &a.DirentNotifDelay }},
 	FATTR4_DACL:               {name: "dacl", typ: "nfsacl41", message: func(a *Attrs) xdr.Message { return &a.Dacl }},
 	FATTR4_SACL:               {name: "sacl", typ: "nfsacl41", message: func(a *Attrs) xdr.Message { return &a.Sacl }},
 	FATTR4_CHANGE_POLICY:      {name: "change_policy", typ: "change_policy4", message: func(a *Attrs) xdr.Message { return &a.ChangePolicy }},

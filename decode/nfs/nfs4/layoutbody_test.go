@@ -49,7 +49,7 @@ func TestLayoutBodies(t *testing.T) {
 			FfdaVersions: []FfDeviceVersions4{{FfdvVersion: 4, FfdvMinorversion: 2, FfdvTightlyCoupled: true}}}).Append(nil)}}, []string{
 			"da_addr_body ff_device_addr4", "ffdv_tightly_coupled: true"}},
 		{"flexible files update", &Layoutupdate4{TypedBody{LAYOUT4_FLEX_FILES, (&FfLayoutupdate4{FflAddr: addr,
-			FflDuration: Nfstime4{Seconds: 3}, FflLocal: true}).Append(nil)}}, []string{"lou_body ff_layoutupdate4", "ffl_duration: 3.000000000"}},
+			FflDuration: Timedelta4{Seconds: 3}, FflLocal: true}).Append(nil)}}, []string{"lou_body ff_layoutupdate4", "ffl_duration nfstime4\n    seconds: 3\n    nseconds: 0"}},
 		{"flexible files return", &LAYOUTRETURN4args{LoraLayoutType: LAYOUT4_FLEX_FILES, LoraIomode: LAYOUTIOMODE4_ANY, LrReturntype: LAYOUTRETURN4_FILE,
 			LrfBody: (&FfLayoutreturn4{
 				FflrIoerrReport:   []FfIoerr4{{FfieErrors: []DeviceError4{{DeStatus: NFS4ERR_NXIO, DeOpnum: OP_WRITE}}}},

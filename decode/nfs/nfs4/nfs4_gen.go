@@ -600,6 +600,44 @@ func (t *Nfstime4) Walk(v xdr.Visitor) {
 	v.Uint("nseconds", uint64(t.Nseconds))
 }
 
+// Timedelta4 is the XDR struct timedelta4.
+//
+// It is an nfstime4 in the RFCs; as a type of its own it is not shown as a date.
+type Timedelta4 struct {
+	Seconds  int64
+	Nseconds uint32
+}
+
+func (t *Timedelta4) Decode(r *xdr.Reader) {
+	t.Seconds = r.Int64()
+	r.Field("seconds")
+	t.Nseconds = r.Uint32()
+	r.Field("nseconds")
+}
+
+func (*Timedelta4) Skip(r *xdr.Reader, off uint) uint {
+	return off + 12
+}
+
+func (*Timedelta4) Redact(x *xdr.Redactor) {
+	x.Numbers(12)
+}
+
+func (t *Timedelta4) Append(b []byte) []byte {
+	b = xdr.AppendUint64(b, uint64(t.Seconds))
+	b = xdr.AppendUint32(b, t.Nseconds)
+	return b
+}
+
+func (t *Timedelta4) EncodedSize() int {
+	return 12
+}
+
+func (t *Timedelta4) Walk(v xdr.Visitor) {
+	v.Int("seconds", t.Seconds)
+	v.Uint("nseconds", uint64(t.Nseconds))
+}
+
 // TimeHow4 is the XDR enum time_how4.
 type TimeHow4 uint32
 
@@ -10215,8 +10253,8 @@ func (t *FREE_STATEID4res) StatusCode() (uint32, string) {
 type GET_DIR_DELEGATION4args struct {
 	GddaSignalDelegAvail  bool
 	GddaNotificationTypes NotifyBitmap4
-	GddaChildAttrDelay    Nfstime4
-	GddaDirAttrDelay      Nfstime4
+	GddaChildAttrDelay    Timedelta4
+	GddaDirAttrDelay      Timedelta4
 	GddaChildAttributes   AttrBitmap4
 	GddaDirAttributes     AttrBitmap4
 }
@@ -10278,8 +10316,12 @@ func (t *GET_DIR_DELEGATION4args) EncodedSize() int {
 func (t *GET_DIR_DELEGATION4args) Walk(v xdr.Visitor) {
 	v.Bool("gdda_signal_deleg_avail", t.GddaSignalDelegAvail)
 	t.GddaNotificationTypes.WalkField(v, "gdda_notification_types")
-	v.Time("gdda_child_attr_delay", int64(t.GddaChildAttrDelay.Seconds), uint32(t.GddaChildAttrDelay.Nseconds))
-	v.Time("gdda_dir_attr_delay", int64(t.GddaDirAttrDelay.Seconds), uint32(t.GddaDirAttrDelay.Nseconds))
+	v.Begin("gdda_child_attr_delay", "nfstime4", -1)
+	t.GddaChildAttrDelay.Walk(v)
+	v.End()
+	v.Begin("gdda_dir_attr_delay", "nfstime4", -1)
+	t.GddaDirAttrDelay.Walk(v)
+	v.End()
 	t.GddaChildAttributes.WalkField(v, "gdda_child_attributes")
 	t.GddaDirAttributes.WalkField(v, "gdda_dir_attributes")
 }
@@ -12929,7 +12971,7 @@ func (t *COPY_NOTIFY4args) Walk(v xdr.Visitor) {
 
 // COPY_NOTIFY4resok is the XDR struct COPY_NOTIFY4resok.
 type COPY_NOTIFY4resok struct {
-	CnrLeaseTime    Nfstime4
+	CnrLeaseTime    Timedelta4
 	CnrStateid      Stateid4
 	CnrSourceServer []Netloc4
 }
@@ -12988,7 +13030,9 @@ func (t *COPY_NOTIFY4resok) EncodedSize() int {
 }
 
 func (t *COPY_NOTIFY4resok) Walk(v xdr.Visitor) {
-	v.Time("cnr_lease_time", int64(t.CnrLeaseTime.Seconds), uint32(t.CnrLeaseTime.Nseconds))
+	v.Begin("cnr_lease_time", "nfstime4", -1)
+	t.CnrLeaseTime.Walk(v)
+	v.End()
 	v.Begin("cnr_stateid", "stateid4", -1)
 	t.CnrStateid.Walk(v)
 	v.End()
@@ -17012,8 +17056,8 @@ type FfIoLatency4 struct {
 	FfilOpsCompleted            uint64
 	FfilBytesCompleted          uint64
 	FfilBytesNotDelivered       uint64
-	FfilTotalBusyTime           Nfstime4
-	FfilAggregateCompletionTime Nfstime4
+	FfilTotalBusyTime           Timedelta4
+	FfilAggregateCompletionTime Timedelta4
 }
 
 func (t *FfIoLatency4) Decode(r *xdr.Reader) {
@@ -17073,8 +17117,12 @@ func (t *FfIoLatency4) Walk(v xdr.Visitor) {
 	v.Uint("ffil_ops_completed", t.FfilOpsCompleted)
 	v.Uint("ffil_bytes_completed", t.FfilBytesCompleted)
 	v.Uint("ffil_bytes_not_delivered", t.FfilBytesNotDelivered)
-	v.Time("ffil_total_busy_time", int64(t.FfilTotalBusyTime.Seconds), uint32(t.FfilTotalBusyTime.Nseconds))
-	v.Time("ffil_aggregate_completion_time", int64(t.FfilAggregateCompletionTime.Seconds), uint32(t.FfilAggregateCompletionTime.Nseconds))
+	v.Begin("ffil_total_busy_time", "nfstime4", -1)
+	t.FfilTotalBusyTime.Walk(v)
+	v.End()
+	v.Begin("ffil_aggregate_completion_time", "nfstime4", -1)
+	t.FfilAggregateCompletionTime.Walk(v)
+	v.End()
 }
 
 // FfLayoutupdate4 is the XDR struct ff_layoutupdate4.
@@ -17083,7 +17131,7 @@ type FfLayoutupdate4 struct {
 	FflFhandle  []byte
 	FflRead     FfIoLatency4
 	FflWrite    FfIoLatency4
-	FflDuration Nfstime4
+	FflDuration Timedelta4
 	FflLocal    bool
 }
 
@@ -17163,7 +17211,9 @@ func (t *FfLayoutupdate4) Walk(v xdr.Visitor) {
 	v.Begin("ffl_write", "ff_io_latency4", -1)
 	t.FflWrite.Walk(v)
 	v.End()
-	v.Time("ffl_duration", int64(t.FflDuration.Seconds), uint32(t.FflDuration.Nseconds))
+	v.Begin("ffl_duration", "nfstime4", -1)
+	t.FflDuration.Walk(v)
+	v.End()
 	v.Bool("ffl_local", t.FflLocal)
 }
 
