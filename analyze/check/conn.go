@@ -347,7 +347,7 @@ func (c *Checker) Closed(k *rdma.Connection) {
 
 // unanswered reports a connection that was asked for in vain.
 func (c *Checker) unanswered(k *rdma.Connection) {
-	c.otherVersion(k)
+	c.unlike(k)
 	a := decode.AskedBy(k)
 	final := a.Requests > 1 || k.Terminated != "" && k.Fabric == rdma.IWARP // a single request may be answered after the capture
 	if a.Connections == 0 || !final || c.opt.Match != nil {
@@ -362,27 +362,30 @@ func (c *Checker) unanswered(k *rdma.Connection) {
 	c.report(f)
 }
 
-// otherVersion reports the packets of a side whose peer sends the other version of RoCE only: neither gets what the other sends.
-func (c *Checker) otherVersion(k *rdma.Connection) {
+// unlike reports the packets of a side that its peer does not take: it sends the other version of RoCE only, or has another P_Key.
+func (c *Checker) unlike(k *rdma.Connection) {
 	side := rdma.Side(0)
 	if k.Sent[1].Packets > 0 {
 		side = 1
 	}
 	n := &k.Sent[side]
-	if !k.OtherVersion || n.Retransmitted == 0 || c.opt.Match != nil {
+	if !k.OtherVersion && k.PKeys == [2]uint16{} || n.Retransmitted == 0 || c.opt.Match != nil {
 		return
 	}
 	s := c.conns.of(k)
 	if s.many {
 		return
 	}
-	sends, expects := "RoCEv1", "RoCEv2"
-	if k.Fabric == rdma.RoCEv2 {
-		sends, expects = expects, sends
+	sends, expects := "of RoCEv1", "of RoCEv2, as the peer sends"
+	switch {
+	case !k.OtherVersion:
+		sends, expects = fmt.Sprintf("with P_Key 0x%04x", k.PKeys[0]), fmt.Sprintf("with a P_Key that matches 0x%04x, that of the peer", k.PKeys[1])
+	case k.Fabric == rdma.RoCEv2:
+		sends, expects = "of RoCEv2", "of RoCEv1, as the peer sends"
 	}
 	f := s.finding(ruleNoAnswer, k.First, side, Unknown)
-	f.Expected = fmt.Sprintf("packets of %s, as the peer sends", expects)
-	f.Seen = fmt.Sprintf("%s of %s, %d sent again, and no answer", units.Plural(n.Packets, "packet"), sends, n.Retransmitted)
+	f.Expected = "packets " + expects
+	f.Seen = fmt.Sprintf("%s %s, %d sent again, and no answer", units.Plural(n.Packets, "packet"), sends, n.Retransmitted)
 	c.report(f)
 }
 

@@ -177,6 +177,9 @@ func (c *Connection) life() string {
 	if c.OtherVersion {
 		s += "; the peer sends packets of the other version of RoCE only"
 	}
+	if c.PKeys != [2]uint16{} {
+		s += fmt.Sprintf("; its P_Key 0x%04x does not match 0x%04x, that of the peer", c.PKeys[0], c.PKeys[1])
+	}
 	if c.Taps > 0 {
 		s += "; at " + text.SafeString(c.Tap)
 		if c.Taps > 1 {

@@ -259,7 +259,8 @@ type Connection struct {
 	// Requests counts the messages that asked for it, REQ or MPA Request, repetitions included; BadRequests those with a wrong ICRC.
 	Requests, BadRequests uint32
 	// OtherVersion is true if the connection has packets of one side only, or a request without an answer, and the peer's packets are all of
-	// the other version of RoCE. PKeys holds the P_Key of the request and that of the peer's packets if the two do not match.
+	// the other version of RoCE. PKeys holds the P_Key of the request, or of the packets, and that of the setup or of the peer's packets if
+	// the two do not match.
 	OtherVersion bool
 	PKeys        [2]uint16
 	// Reused is the latest EventReused of each side.

@@ -50,7 +50,8 @@ type connection struct {
 	left  int32    // where it was captured before, but cut; NoTap if that is not so
 	// provisional is how many more exact answers a join by few of them needs, and amiss how many in a row have answered nothing: see confirm.
 	provisional, amiss int
-	pkey               uint16 // of the REQ; 0 if it is not known
+	pkey               uint16    // of the REQ; 0 if it is not known
+	pkeys              [2]uint16 // of each side's first packet; 0 if it is not known
 	// replyTap is where the REP behind Setup[1] was captured.
 	replyTap int32
 	// replied says that the REP was sent again.
@@ -265,6 +266,7 @@ func (t *Tracker) connected(fl *flow, a *arrival) *rdma.Connection {
 func (t *Tracker) came(fl *flow, a *arrival) {
 	if fl.last == 0 {
 		t.paths.note(fl.key.pair(), a.fabric, a.p.PKey)
+		fl.c.pkeys[fl.side] = a.p.PKey
 	}
 	fl.port, fl.last = a.port, a.ref.Number
 }

@@ -148,10 +148,11 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	return c.Connection
 }
 
-// pathUse is how a host sends to another: with which fabrics, by bit, and the P_Key of its newest queue pair there or of the newest that it asked for.
+// pathUse is how a host sends to another: with which fabrics, by bit, and the P_Key of its queue pairs there and of those that it asked for.
 type pathUse struct {
 	fabrics uint8
 	pkey    uint16
+	several bool // P_Keys
 }
 
 // partition returns the P_Key of a REQ, or 0 if m is something else or was cut.
@@ -174,7 +175,9 @@ func (x paths) note(hosts addrPair, fabric rdma.Fabric, pkey uint16) {
 	if !ok && len(x) >= maxPaths {
 		return
 	}
-	if u.fabrics |= 1 << fabric; pkey != 0 {
+	u.fabrics |= 1 << fabric
+	u.several = u.several || u.pkey != 0 && pkey != 0 && u.pkey != pkey
+	if u.pkey == 0 {
 		u.pkey = pkey
 	}
 	x[hosts] = u
@@ -188,15 +191,23 @@ func (x paths) unlike(c *connection) {
 	if c.Sent[0].Packets == 0 && c.Sent[1].Packets > 0 {
 		from = 1
 	}
-	if c.Setup[1].Seen() || c.Sent[from.Other()].Packets > 0 {
+	if c.Sent[from.Other()].Packets > 0 {
 		return
 	}
 	peer := x[addrPair{c.Ends[from.Other()].Addr, c.Ends[from].Addr, c.Tenant}]
-	c.OtherVersion = peer.fabrics != 0 && peer.fabrics&(1<<c.Fabric) == 0
-	if c.State != rdma.Connecting {
-		return
+	a, b := c.pkeys[from], peer.pkey
+	if c.State == rdma.Connecting {
+		a = c.pkey
 	}
-	if a, b := c.pkey, peer.pkey; a != 0 && b != 0 && (a&member != b&member || (a|b)&full == 0) {
+	if c.Setup[1].Seen() {
+		b = c.pkey // both use that of the REQ
+	} else {
+		c.OtherVersion = peer.fabrics != 0 && peer.fabrics&(1<<c.Fabric) == 0
+		if peer.several {
+			b = 0
+		}
+	}
+	if a != 0 && b != 0 && (a&member != b&member || (a|b)&full == 0) {
 		c.PKeys = [2]uint16{a, b}
 	}
 }

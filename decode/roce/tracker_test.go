@@ -543,6 +543,33 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
+// TestUnlikePackets: packets of both sides whose queue pairs have nothing in common but the hosts.
+func TestUnlikePackets(t *testing.T) {
+	for _, c := range []struct {
+		pkeys     [2]uint16
+		different bool
+	}{
+		{[2]uint16{0xffff, 0xffff}, false},
+		{[2]uint16{0xffff, 0x7fff}, false},
+		{[2]uint16{0x7fff, 0x7fff}, true}, // neither is a full member
+		{[2]uint16{0x8001, 0x8002}, true},
+	} {
+		w := newWire()
+		for side, pkey := range c.pkeys {
+			w.packet(rdma.Side(side), roce.RCSendOnly, 1, 4, func(p *roce.Packet) { p.DestQP, p.PKey = 77, pkey })
+		}
+		w.t.Flush(rdma.Ref{Time: 2, Number: 3})
+		if len(w.rec.closed) != 2 {
+			t.Fatalf("%d connections", len(w.rec.closed))
+		}
+		for _, k := range w.rec.closed {
+			if (k.PKeys != [2]uint16{}) != c.different {
+				t.Errorf("%x: P_Keys %x", c.pkeys, k.PKeys)
+			}
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	rec := &recorder{}
 	tr := roce.NewTracker(rec, rdma.Hooks{}, new(rdma.Numbers), roce.Limits{Connections: 4, SendBytes: 2048, Requests: 16})
