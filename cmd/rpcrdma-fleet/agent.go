@@ -89,7 +89,8 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 	f.StringSliceVar(&o.orders.Ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.orders.RPC, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
 	f.BoolVar(&o.orders.NoTunnels, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
-	f.StringVarP(&o.orders.Filter, "capture-filter", "f", "", "with -i: only packets for which this `expression` of tcpdump holds")
+	f.StringVarP(&o.orders.Filter, "capture-filter", "f", "", "with -i: only packets for which this `expression` of tcpdump holds; with -i trace: only calls, by a filter of events")
+	o.orders.Events.Flag(f)
 	f.BoolVarP(&o.orders.Promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.box.Flags(f)
 	f.Var(&o.spool, "spool", "keep at most this many bytes of summaries while NATS is away")
@@ -109,6 +110,9 @@ func newAgentCommand(s *cli.Streams) *cobra.Command {
 // check looks for mistakes.
 func (o *agentOptions) check() error {
 	r := &o.orders
+	if err := r.Events.Check(r.Interfaces); err != nil {
+		return err
+	}
 	switch {
 	case len(r.Interfaces) == 0 && len(r.Files) == 0:
 		return cli.Usagef("no input: name a network interface with -i, or a capture file with -r")

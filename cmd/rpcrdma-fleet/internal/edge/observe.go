@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ type Orders struct {
 	Ports      []string // of iWARP
 	RPC        bool     // also what needs no RDMA
 	NoTunnels  bool
-	Filter     string // of tcpdump
+	Filter     string // of tcpdump, or of events
+	Events     cli.Events
 	Promisc    bool
 	Speed      float64 // of files; 0 is as fast as possible
 	Interval   time.Duration
@@ -63,14 +65,18 @@ func (o *Orders) open() (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cli.PacketsOnly(o.Interfaces, o.Filter != "", "capture filters"); err != nil {
-		return nil, err
+	opt := live.Options{Interfaces: o.Interfaces, Promiscuous: o.Promisc, Segments: true, EventLevel: o.Events.Level}
+	if slices.Contains(o.Interfaces, live.Events) {
+		opt.EventFilter, err = live.ParseEventFilter(o.Filter)
+	} else {
+		var extra *pcapfilter.Expr
+		extra, err = pcapfilter.Parse(o.Filter)
+		opt.Filter = pcapfilter.And(t.Expr(), extra)
 	}
-	extra, err := pcapfilter.Parse(o.Filter)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	r, err := live.Open(live.Options{Interfaces: o.Interfaces, Filter: pcapfilter.And(t.Expr(), extra), Promiscuous: o.Promisc, Segments: true})
+	r, err := live.Open(opt)
 	if err != nil {
 		return nil, err
 	}
