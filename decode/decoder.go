@@ -113,7 +113,7 @@ type Stats struct {
 	// Sealed counts the directions of connections of RPC that go on with TLS (RFC 9289), and the bytes of that, once the connection is
 	// closed.
 	Sealed rdma.Given
-	// TLSRefused counts those of Sealed that begin with an alert in plain text. Offset is the description of the first (RFC 8446, section 6).
+	// TLSRefused counts those of Sealed with an alert in plain text. Offset is the description of the first (RFC 8446, section 6).
 	TLSRefused rdma.Given
 	// Rejected counts the connections whose setup the other side has rejected. First is the first packet of such a connection.
 	Rejected rdma.Given

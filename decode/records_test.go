@@ -55,9 +55,15 @@ func (d *dialogue) run(o decode.Options) (decode.Stats, []transaction.Transactio
 	return dec.Stats(), list
 }
 
-// TestAlertInParts: an alert of TLS in plain text is told however TCP has cut it.
+// TestAlertInParts: an alert of TLS in plain text is told however TCP has cut it, also behind other records.
 func TestAlertInParts(t *testing.T) {
-	alert := []byte{21, 3, 3, 0, 2, 2, 40, 9, 9}
+	for _, before := range [][]byte{nil, {22, 3, 1, 0, 3, 21, 3, 3, 20, 3, 3, 0, 1, 1}} {
+		alertInParts(t, before)
+	}
+}
+
+func alertInParts(t *testing.T, before []byte) {
+	alert := append(before, 21, 3, 3, 0, 2, 2, 40, 9, 9)
 	for cut := 1; cut < len(alert); cut++ {
 		var d dialogue
 		d.say(0, oncrpc.AppendRecord(nil, (&oncrpc.Call{XID: 1, RPCVersion: oncrpc.Version, Program: 100003, Version: 3}).Append(nil)))
@@ -66,7 +72,7 @@ func TestAlertInParts(t *testing.T) {
 		d.say(1, alert[cut:])
 		st, _ := d.run(decode.Options{})
 		first := uint64(3) // the packet with the description
-		if cut <= 6 {
+		if cut <= len(before)+6 {
 			first = 4
 		}
 		if want := (rdma.Given{Count: 1, First: first, Offset: 40}); st.TLSRefused != want {

@@ -72,17 +72,17 @@ type RecordParser struct {
 	// Given counts what comes right behind a record and is none, since its mark or its header makes no sense, with the bytes up to the next
 	// record. What the capture lacks is not counted.
 	Given rdma.Given
-	// Sealed counts the bytes from where TLS begins (RFC 9289). Alert counts an alert in plain text that it begins with, which refuses TLS: its
+	// Sealed counts the bytes from where TLS begins (RFC 9289). Alert counts an alert in plain text, which refuses TLS: its
 	// Offset is the description (RFC 8446, section 6).
 	Sealed, Alert rdma.Given
 
 	off      uint64 // of the next byte in the stream
 	synced   bool
-	followed bool  // a record has ended where the open one starts
-	astray   bool  // what is passed over belongs to Given
-	sealed   bool  // the rest of the stream is TLS
-	alerting uint8 // TLS has begun with the header of an alert: 1 more than how many of the bytes behind it have come
-	open     bool  // rec holds a record whose end has not come yet
+	followed bool // a record has ended where the open one starts
+	astray   bool // what is passed over belongs to Given
+	sealed   bool // the rest of the stream is TLS
+	tls      tlsReader
+	open     bool // rec holds a record whose end has not come yet
 
 	mark     [markSize]byte
 	markLen  int
@@ -116,7 +116,7 @@ func (p *RecordParser) Open() (start uint64, open bool) { return p.rec.Start, p.
 func (p *RecordParser) Restart() {
 	p.End()
 	p.lose()
-	p.off, p.synced, p.followed, p.astray, p.sealed, p.alerting = 0, false, false, false, false, 0
+	p.off, p.synced, p.followed, p.astray, p.sealed, p.tls = 0, false, false, false, false, tlsReader{}
 }
 
 // Data consumes the next bytes of the stream. b ought to start where the
@@ -354,9 +354,7 @@ func (p *RecordParser) giveUp() {
 		p.Given.Bytes += p.off - p.rec.Start
 	case !p.followed: // where it starts was a guess
 	case p.rec.Fragments == 1 && startsTLS(p.mark):
-		if p.sealed, p.alerting = true, 0; p.mark[0] == tlsAlert && p.mark[3] == 0 {
-			p.alerting = 1
-		}
+		p.sealed, p.tls = true, tlsReader{followed: true, have: uint8(copy(p.tls.head[:], p.mark[:])), head: p.tls.head}
 		p.Sealed.Add(rdma.Given{Count: 1, Bytes: p.off - p.rec.Start, First: p.rec.First.Number, Offset: p.rec.Start})
 	default:
 		p.given()
@@ -365,24 +363,36 @@ func (p *RecordParser) giveUp() {
 	p.lose()
 }
 
+// tlsReader follows the records of TLS (RFC 8446, section 5.1) up to an alert in plain text, which has 2 bytes: an encrypted one has more.
+type tlsReader struct {
+	followed bool
+	head     [markSize + 1]byte // type, version, length
+	have     uint8              // bytes of head
+	rest     uint16             // of the record
+}
+
 // tlsAlert is the type of a record of TLS with an alert, and closeNotify an alert that refuses nothing.
 const tlsAlert, closeNotify = 21, 0
 
-// alert takes what follows the first bytes of TLS, in one segment or several: the rest of the length, which is 2 of an alert in plain text, its
-// level and its description.
+// alert takes what follows the first bytes of TLS, in one segment or several.
 func (p *RecordParser) alert(b []byte, ref rdma.Ref) {
-	for ; p.alerting > 0 && len(b) > 0; b = b[1:] {
-		switch {
-		case p.alerting == 3:
-			if b[0] != closeNotify {
-				p.Alert.Add(rdma.Given{Count: 1, First: ref.Number, Offset: uint64(b[0])})
-			}
-			p.alerting = 0
-		case p.alerting == 1 && b[0] != 2:
-			p.alerting = 0
-		default:
-			p.alerting++
+	for x := &p.tls; x.followed && len(b) > 0; {
+		if int(x.have) < len(x.head) {
+			n := copy(x.head[x.have:], b)
+			x.have, b = x.have+uint8(n), b[n:]
+			x.rest = binary.BigEndian.Uint16(x.head[markSize-1:])
+			x.followed = int(x.have) < len(x.head) || x.rest > 0 && startsTLS([markSize]byte(x.head[:]))
+			continue
 		}
+		n := min(int(x.rest), len(b))
+		if x.rest -= uint16(n); x.rest == 0 {
+			x.have = 0
+			if x.head[0] == tlsAlert && x.head[markSize-1] == 0 && x.head[markSize] == 2 && b[n-1] != closeNotify {
+				p.Alert.Add(rdma.Given{Count: 1, First: ref.Number, Offset: uint64(b[n-1])})
+				x.followed = false
+			}
+		}
+		b = b[n:]
 	}
 }
 
@@ -420,6 +430,7 @@ func (p *RecordParser) Skip(n uint64, ref rdma.Ref) {
 	}
 	start := p.off
 	p.off += n
+	p.tls.followed = false
 	if !p.synced {
 		p.Skipped += n
 		p.astray = false
