@@ -63,3 +63,23 @@ func TestUDPLength(t *testing.T) {
 		}
 	}
 }
+
+// TestUDPUnpadded: a reply that lacks the padding of its last item is the reply, if its call was seen.
+func TestUDPUnpadded(t *testing.T) {
+	call := (&oncrpc.Call{XID: 1, RPCVersion: oncrpc.Version, Program: 100003, Version: 3}).Append(nil)
+	for _, xid := range []uint32{1, 2} {
+		reply := append((&oncrpc.Reply{XID: xid}).Append(nil), "hi"...)
+		var d dialogue
+		d.datagram(0, call, len(call)+8, 0)
+		d.datagram(1, reply, len(reply)+8, 0)
+		want := transaction.Complete
+		if xid != 1 {
+			want = transaction.NoReply
+		}
+		decodedWith(d.packets, decode.Options{}, func(tx *transaction.Transaction) {
+			if tx.XID != 1 || tx.State != want {
+				t.Errorf("reply %d: %v of XID %d", xid, tx.State, tx.XID)
+			}
+		})
+	}
+}
