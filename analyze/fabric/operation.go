@@ -203,6 +203,9 @@ func (r *Recorder) WorkDone(c *rdma.Connection, from rdma.Side, seq uint64, leng
 	o.done, o.Length = true, length
 	switch {
 	case o.Kind == rdma.WorkRead:
+		if !ref.Seen() { // its responses came before it was known whose they are
+			o.Bytes = uint64(length)
+		}
 		r.end(k, o, Completed, ref)
 		k.dirs[from].open.settle()
 	case !k.guessed && len(data) > 0:

@@ -135,3 +135,27 @@ func TestReactionOfOthers(t *testing.T) {
 		t.Errorf("%d bytes, not %d, in %d ns: %+v", bytes, want, time, r)
 	}
 }
+
+// TestUnpairedReads: Reads that were answered before it is known by whom have all their bytes, and no latency.
+func TestUnpairedReads(t *testing.T) {
+	s := bareScene()
+	for i := range uint32(3) {
+		s.at(float64(100*i), 0, roce.RCReadRequest, 500+2*i, 0, reth(0x1000, 2048))
+		s.at(float64(100*i+5), 1, roce.RCReadResponseFirst, 500+2*i, 1024, ack)
+		s.at(float64(100*i+6), 1, roce.RCReadResponseLast, 501+2*i, 1024, ack)
+	}
+	s.done()
+	timed := 0
+	for i := range s.ops {
+		o := &s.ops[i]
+		if o.Status != fabric.Completed || o.Bytes != 2048 {
+			t.Errorf("PSN %d: %v, %d bytes", o.PSN, o.Status, o.Bytes)
+		}
+		if _, ok := o.Latency(); ok {
+			timed++
+		}
+	}
+	if len(s.ops) != 3 || timed != 1 {
+		t.Errorf("%d operations, %d with a latency", len(s.ops), timed)
+	}
+}

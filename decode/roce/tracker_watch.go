@@ -104,7 +104,7 @@ func (w *watch) atomicDone(fl *flow, r *request, ref rdma.Ref) {
 	}
 }
 
-// answeredBefore tells the watcher which operations of a flow were acknowledged before it was known by whom. When is no
+// answeredBefore tells the watcher which operations of a flow were acknowledged, or answered, before it was known by whom. When is no
 // longer known: the next acknowledgement, which covers them too, comes later.
 func (w *watch) answeredBefore(fl *flow) {
 	peer := fl.peer()
@@ -120,8 +120,11 @@ func (w *watch) answeredBefore(fl *flow) {
 		if psnDiff(psnAdd(r.start, max(r.count, 1)-1), acked) > 0 {
 			break
 		}
-		if r.kind != readRequest {
+		switch {
+		case r.kind != readRequest:
 			w.watcher.WorkAcked(fl.c.Connection, fl.side, r.work, rdma.Ref{})
+		case !r.asked && r.got == 0:
+			w.watcher.WorkDone(fl.c.Connection, fl.side, r.work, r.op.Length, nil, rdma.Ref{})
 		}
 	}
 }
