@@ -2,13 +2,17 @@ package check
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
 // replyRules judge the contents of NFS replies, alone and against earlier replies, on every transport.
@@ -17,6 +21,7 @@ type replyRules struct {
 	invariants *invariant.Checker
 	down       map[[16]byte]*down // by session
 	exchange   invariant.Exchange
+	reused     [2]int // connection and XID of the newest call without a reply that may have been sent again with other contents
 }
 
 // breachRules has the rule for each kind of breach.
@@ -31,16 +36,22 @@ var breachRules = [...]id{
 
 // selected reports whether one of the rules is checked.
 func (c *replyRules) selected() bool {
-	return c.on[ruleUndefined] != Off || c.on[ruleChannelDown] != Off || slices.ContainsFunc(breachRules[1:], func(r id) bool { return c.on[r] != Off })
+	return c.on[ruleUndefined] != Off || c.on[ruleChannelDown] != Off || c.on[ruleResults] != Off || slices.ContainsFunc(breachRules[1:], func(r id) bool { return c.on[r] != Off })
 }
 
 // judge takes a transaction.
 func (c *replyRules) judge(v *rpc.View) {
 	tx := v.Tx
+	if !tx.Reply.Seen() && len(tx.Notes) > 0 && sentAgain(tx) {
+		c.reused = [2]int{tx.Connection.ID, int(tx.XID)}
+	}
 	if !c.selected() || !tx.Named || !tx.Call.Seen() || !tx.Reply.Seen() {
 		return
 	}
 	args, result := v.Args(), v.Result()
+	if c.on[ruleResults] != Off && args != nil && v.ArgsErr == nil {
+		c.decodes(v)
+	}
 	if args == nil || result == nil || v.ArgsErr != nil || v.ResultErr != nil {
 		return
 	}
@@ -74,6 +85,36 @@ func (c *replyRules) judge(v *rpc.View) {
 	}
 	for i := range found {
 		c.breach(v, &found[i])
+	}
+}
+
+var errUnpadded = errors.New("the last item lacks its padding")
+
+// decodes judges whether a reply without chunks can be decoded; other rules judge chunks.
+func (c *replyRules) decodes(v *rpc.View) {
+	m := &v.Tx.Reply
+	if m.Transport && (m.Header.Type != rpcrdma.TypeMsg || len(m.Header.Writes) > 0 || m.Header.HasReply) {
+		return
+	}
+	part, err := v.ReplyFault()
+	if err == nil && m.PayloadLength&3 != 0 {
+		part, err = rpc.PartResults, errUnpadded
+	}
+	if c.opt.Match != nil && !c.opt.Match(v) {
+		return
+	}
+	if err == nil {
+		c.ok(ruleResults)
+		return
+	}
+	// A value that is not defined may be newer than this toolkit, and what is sent again may be another call.
+	var x *xdr.Error
+	if part == rpc.PartResults && (sentAgain(v.Tx) || c.reused == [2]int{v.Tx.Connection.ID, int(v.Tx.XID)} || errors.As(err, &x) && x.Kind == xdr.Value) {
+		return
+	}
+	if f := c.finding(v, ruleResults, Responder); f != nil {
+		f.Expected, f.Seen = "a whole reply", fmt.Sprintf("malformed %s: %v", part, err)
+		c.report(f)
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *txCheck) demands() (d demand) {
 	tx := t.tx
 	if a, ok := t.v.Args().(*nfs4.CompoundArgs); ok {
 		for i := range a.Ops {
-			add(ops.Operation(a.Ops[i].Number), nfs4.NfsOpnum4(a.Ops[i].Number).String(), a.Ops[i].Body)
+			add(ops.Operation(a.Ops[i].Number), nfs4.OpName(a.Ops[i].Number), a.Ops[i].Body)
 		}
 		return d
 	}

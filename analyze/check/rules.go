@@ -135,6 +135,7 @@ const (
 	rulePaused
 	ruleOffload
 	ruleNoAnswer
+	ruleResults
 
 	ruleCount
 )
@@ -808,11 +809,16 @@ var rules = [ruleCount]Rule{
 	ruleNoAnswer: {
 		ID: "connection-unanswered", Number: "N3.13", Title: "no answer to the requests for a connection, or to its packets",
 		Source: "IBTA volume 1, chapter 12; RFC 5044, section 7.1", Severity: all(Warning), Needs: NeedPackets,
-		Text: "The request was sent again, or the TCP connection ended. The peer got no request, dropped it, or its answer was lost. A single request over RoCE or InfiniBand, or a single SYN, is not judged: its answer may come after the capture. SYNs count as a refused TCP connection does. Packets that are sent again count if their peer sends the other version of RoCE only.",
+		Text: "The request was sent again, or the TCP connection ended. The peer got no request, dropped it, or its answer was lost. A single request over RoCE or InfiniBand, or a single SYN, is not judged: its answer may come after the capture. SYNs count as a refused TCP connection does. Packets that are sent again count if their peer sends the other version of RoCE only, or has a P_Key that does not match.",
 	},
 	ruleOffload: {
 		ID: "offload-unreported", Number: "N3.12", Title: "asynchronous operation whose end is never reported",
 		Source: "RFC 7862, sections 15.2, 15.9 and 16.1", Severity: all(Note), Needs: NeedCall | NeedReply | NeedArguments,
 		Text: "A server that copies or writes on after its reply returns a state id, and reports the outcome with CB_OFFLOAD. A client that misses it can ask with OFFLOAD_STATUS, and waits otherwise. The callback may have come on a connection that was not captured.",
+	},
+	ruleResults: {
+		ID: "results-malformed", Number: "N5.8", Title: "reply that does not decode",
+		Source: "RFC 4506; RFC 5531, section 9", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
+		Text: "The reply ends before its last item, or without the padding of that, has a length that goes beyond its end, or its RPC header is none. Clients fail the call, wait for another reply, or take what comes next for the rest. Judged if the arguments decode, and nothing of the reply is missing.",
 	},
 }

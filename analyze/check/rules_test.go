@@ -737,6 +737,9 @@ var breaches = []breach{
 	{rule: "value-undefined", by: Responder, play: func(s *scene) { // the type of a file
 		s.nfs(3, 1, words("h"), words(0, 9, 0o644, 1, 0, 0, uint64(10), uint64(10), 0, 0, uint64(1), uint64(7), 9, 0, 9, 0, 9, 0))
 	}},
+	{rule: "results-malformed", by: Responder, play: func(s *scene) { // neither another entry nor the end of the directory
+		s.nfs(3, 16, words("h", uint64(0), uint64(0), 512), words(0, 0, uint64(0), 1, uint64(7), "a", uint64(9)))
+	}},
 	{rule: "backchannel-down", by: Responder, play: func(s *scene) {
 		for seq := range 3 {
 			s.nfs(4, 1, words("", 1, 1, 53, []byte(testSession), seq+1, 0, 0, 0), words(0, "", 1, 53, 0, []byte(testSession), seq+1, 0, 0, 0, 1))

@@ -32,15 +32,29 @@ func (v *View) Malformed(report func(packet uint64, part string, err error)) {
 	if v.ArgsErr != nil && !v.ArgsCut {
 		report(tx.Call.Last.Number, "arguments", v.ArgsErr)
 	}
-	if v.ResultErr != nil && !v.ResultCut {
-		report(tx.Reply.Last.Number, "results", v.ResultErr)
-	}
 	if v.CallErr != nil && tx.Call.Seen() && !v.call.Cut && whole(&tx.Call) {
 		report(tx.Call.Last.Number, "call header", v.CallErr)
 	}
-	if v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && whole(&tx.Reply) {
-		report(tx.Reply.Last.Number, "reply header", v.ReplyErr)
+	if part, err := v.ReplyFault(); err != nil {
+		report(tx.Reply.Last.Number, part, err)
 	}
+}
+
+// Parts of a message.
+const (
+	PartResults     = "results"
+	PartReplyHeader = "reply header"
+)
+
+// ReplyFault returns the part of the reply that could not be decoded although all of it was captured, and why; nil if there is none.
+func (v *View) ReplyFault() (part string, err error) {
+	switch {
+	case v.ResultErr != nil && !v.ResultCut:
+		return PartResults, v.ResultErr
+	case v.ReplyErr != nil && v.ReplyErr != ErrNotSeen && !v.reply.Cut && whole(&v.Tx.Reply):
+		return PartReplyHeader, v.ReplyErr
+	}
+	return "", nil
 }
 
 // whole reports whether all of a message was captured. An RDMA_NOMSG without a chunk that holds the message has none (RFC 8166, section
