@@ -503,16 +503,22 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 	if l.cnps < pacedLeast || l.last.Time <= l.cnpFirst {
 		return
 	}
-	fast := 0.0 // of all connections between the hosts: each may be paced for all of the capture
-	for _, o := range b.pairs[k.pair].conns {
-		if l := b.lanesOf(o); l != nil {
-			if n := l[o.side(b2i(server))&1].fastest(); n > 0 && (fast == 0 || n < fast) {
-				fast = n
-			}
-		}
-	}
+	fast := l.fastest()
 	if fast == 0 {
 		return
+	}
+	// Connections between the same hosts share their link. One may have been paced for all of the capture.
+	link, together, throughout := fast, uint64(0), false
+	for _, o := range b.pairs[k.pair].conns {
+		l := b.lanesOf(o)
+		if l == nil {
+			continue
+		}
+		way := &l[o.side(b2i(server))&1]
+		if n := way.fastest(); n > 0 {
+			link, throughout = min(link, n), throughout || n > slowLink && way.cnps >= pacedLeast
+		}
+		together += way.sinceCNP
 	}
 	// The time since the first CNP in which calls were under way.
 	open, busy := int64(0), l.cnpFirst
@@ -528,8 +534,8 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 		return
 	}
 	f := &finding{code: Congestion, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
-	if l.cnps >= 8 && slowed > 0.5 && fast <= slowLink && !(server && k.queues(1)) { // else all was paced, or the queue is behind the capture point, which shows a part of it
-		f.certainty = Certain
+	if l.cnps >= 8 && slowed > 0.5 && link*float64(together)/1024 < float64(open)/2 && !throughout && !k.lossy() && !(server && k.queues(1)) {
+		f.certainty = Certain // else losses or the others on the link slow it as well, or the queue is behind the capture point, which shows a part of it
 	}
 	if !server {
 		f.what = "client"
