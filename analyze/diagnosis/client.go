@@ -21,7 +21,18 @@ func (b *batch) readResponses() {
 			return x.pulled - late(x)
 		})
 		var low int64
-		if f.typical, low = k.usually(late); f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] || f.typical < took*int64(len(b.pairs[k.pair].conns)) {
+		if f.typical, low = k.usually(late); k.answersLate {
+			var slow []int64
+			k.each(func(x *call) {
+				if n := late(x); n >= stillLeast {
+					slow = append(slow, n)
+					f.of(x, x.take(n))
+				}
+			})
+			f.typical = median(slow)
+			b.Recorder.found(f)
+			continue
+		} else if f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] || f.typical < took*int64(len(b.pairs[k.pair].conns)) {
 			continue // it may have waited for the data of other Reads
 		}
 		switch quick := k.undisturbed(); {
@@ -101,7 +112,7 @@ const soon = 50_000
 func (b *batch) windows() {
 	for _, k := range b.order {
 		calls := slices.DeleteFunc(slices.Clone(k.calls), func(x *call) bool { return x.backward })
-		b.window(calls, Credits, func(x *call) (*int64, uint32) { return &x.credits, x.granted })
+		b.window(calls, Credits, func(x *call) (*int64, uint32) { return &x.credits, x.most() })
 	}
 	for _, calls := range b.apart(len(b.names.list), func(x *call) int {
 		if x.slotLimit == 0 {
@@ -113,7 +124,15 @@ func (b *batch) windows() {
 	}
 }
 
-// markWaits finds the calls that waited although the capture point saw room. It is far from the client: a call holds its credit, or its slot,
+// most is how many calls at a time the credits allow: a client has no room for replies to more than it asks for (RFC 8166, section 3.3.1).
+func (x *call) most() uint32 {
+	if x.asked > 0 {
+		return min(x.asked, x.granted)
+	}
+	return x.granted
+}
+
+// markWaits finds the calls that waited although the capture point saw room, or all that the client asked for was in use. It is far from the client: a call holds its credit, or its slot,
 // until the client has the reply, and the next call takes as long to reach the capture point. Where points were told apart by the order of
 // packets, none of them has seen the calls and the replies of one side.
 func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
@@ -124,7 +143,7 @@ func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
 		way := min(max(x.nearC, x.conn.near[1], 0), 2*max(x.conn.near[1], 0))
 		if k := x.conn; k.both != nil && k.both.crossed {
 			way = 0
-		} else if way < farLeast {
+		} else if way < farLeast && x.most() == x.granted {
 			continue
 		}
 		if x.end == 0 {
@@ -196,7 +215,7 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 		}
 		f.of(x, *w)
 		f.limit = int64(limit)
-		if x.end != 0 && x.asked == x.granted {
+		if x.end != 0 && x.asked == x.most() {
 			echo++
 		}
 		if x.conn.queued {

@@ -31,6 +31,10 @@ func TestIndependent(t *testing.T) {
 		// All that is behind a refused Send comes again: no copies of the capture.
 		{"rnr_server.client", 673, diagnosis.ReceiverNotReady, diagnosis.Server, certain, 668, nil},
 		{"rnr_client.client", 333, diagnosis.ReceiverNotReady, diagnosis.Client, certain, 329, nil},
+		// A few answers come 1 ms late, and acknowledgements behind them; calls go on.
+		{"n_rdlate-1.client", 30, diagnosis.ClientReadResponse, diagnosis.Client, likely, 12.5, map[diagnosis.Code]diagnosis.Certainty{diagnosis.PathStall: possible}},
+		// It asks for 2 credits in each call, of 32 that are granted.
+		{"credits_asked.client", 7.6, diagnosis.Credits, diagnosis.Client, likely, 0, nil},
 	} {
 		f, err := os.Open(filepath.Join("testdata", x.file+".pcap.zst"))
 		if err != nil {

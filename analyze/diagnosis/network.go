@@ -615,6 +615,18 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 	if len(list)*10 > len(all)*8 {
 		return
 	}
+	if way == 1 && len(list) >= 3 {
+		n, received := 0, receivedOf(conns)
+		for _, s := range list {
+			n += b2i(received(s))
+		}
+		if n*4 > len(list)*3 { // few of them by chance
+			for _, k := range conns {
+				k.answersLate = true
+			}
+			return
+		}
+	}
 	merged, together := merge(list)
 	if conns[0].fabric < rdma.IWARP { // those of TCP may have waited for data to go with
 		together = max(together, withOthers(conns, way, list))
@@ -653,6 +665,31 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 		}
 	}
 	b.Recorder.found(f)
+}
+
+// receivedOf reports of replies whether the client had them long before their acknowledgement came, and the path carried what it sent then: a call
+// followed as soon as one can on a reply, and on none before. So it was not the path that was late.
+func receivedOf(conns []*conn) func(still) bool {
+	var calls, replies []*call
+	for _, k := range conns {
+		k.each(func(x *call) { calls, replies = append(calls, x), append(replies, x) })
+	}
+	inOrder(calls, func(x *call) int64 { return x.start })
+	inOrder(replies, func(x *call) int64 { return x.end })
+	way := max(conns[0].near[1], 0)
+	return func(s still) bool {
+		i, _ := slices.BinarySearchFunc(calls, s.from, func(x *call, t int64) int { return cmp.Compare(x.start, t) })
+		for _, x := range calls[i:] {
+			if x.start >= s.to-held {
+				return false
+			}
+			j, _ := slices.BinarySearchFunc(replies, x.start-way-held, func(y *call, t int64) int { return cmp.Compare(y.end, t) })
+			if j < len(replies) && replies[j].replyAt() >= s.from && replies[j].end <= x.start-way+jitter {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // lossy reports whether packets of a connection came again: acknowledgements of what is behind them come late.

@@ -224,6 +224,7 @@ type conn struct {
 	known    [2]int64
 
 	behindReads bool     // much of the latency is waiting for the Read depth
+	answersLate bool     // its client's acknowledgements are late, though the path carries what it sends
 	slots       *finding // of it
 
 	both  *both // nil: it is followed at one capture point
@@ -594,7 +595,7 @@ func (r *Recorder) flush() {
 	}
 	for _, k := range r.order {
 		k.calls, k.after, k.left = k.calls[:0], 0, 0
-		k.queued, k.paused, k.behindReads = false, false, false
+		k.queued, k.paused, k.behindReads, k.answersLate = false, false, false, false
 	}
 	for i := range r.calls {
 		x := &r.calls[i]
