@@ -213,6 +213,8 @@ func (l *lane) code(c *state.Coder) {
 		}
 	}
 	state.Number(c, &l.cnps)
+	state.Number(c, &l.paced.bytes)
+	state.Number(c, &l.paced.time)
 	for _, n := range [...]*uint64{&l.sinceCNP, &l.marked, &l.zeroWindow, &l.rnrs, &l.late, &l.seen, &l.reread} {
 		state.Number(c, n)
 	}

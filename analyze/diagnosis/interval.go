@@ -194,6 +194,7 @@ func (l *lane) add(o *lane) {
 		l.paces[i].add(&o.paces[i])
 		l.chunks[i].add(&o.chunks[i])
 	}
+	l.paced.add(&o.paced)
 	l.bytes += o.bytes
 	l.marked += o.marked
 	l.zeroWindow += o.zeroWindow

@@ -529,13 +529,13 @@ func (b *batch) paced(k *conn, l *lane, server bool) {
 	if open <= 0 || l.sinceCNP == 0 {
 		return
 	}
-	slowed := 1 - fast*float64(l.sinceCNP)/1024/float64(open)
+	slowed := min(1-fast*float64(l.sinceCNP)/1024/float64(open), (l.pace()-fast)*float64(l.sinceCNP)/1024/float64(open))
 	if slowed < 0.2 {
 		return
 	}
 	f := &finding{code: Congestion, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, events: l.cnps, what: "server"}
-	if l.cnps >= 8 && slowed > 0.5 && link*float64(together)/1024 < float64(open)/2 && !throughout && !k.lossy() && !(server && k.queues(1)) {
-		f.certainty = Certain // else losses or the others on the link slow it as well, or the queue is behind the capture point, which shows a part of it
+	if l.cnps >= 8 && slowed > 0.5 && server && link*float64(together)/1024 < float64(open)/2 && !throughout && !k.lossy() && !k.queues(1) {
+		f.certainty = Certain // else losses, others on the link or the server slow it as well, or the queue is behind the capture point, which shows a part of it
 	}
 	if !server {
 		f.what = "client"
@@ -852,10 +852,12 @@ func (k *conn) waited(side int) bool {
 // ackDelays are the usual delays of acknowledgements in TCP stacks, in nanoseconds.
 var ackDelays = [...]int64{39_000_000, 99_000_000, 195_000_000}
 
-// slowed reports whether a side of a connection was told of congestion.
+// slowed reports whether a side of a connection was told of congestion, and sent at its full pace no more, as far as can be seen.
 func (b *batch) slowed(k *conn) bool {
 	l := b.lanesOf(k)
-	return l != nil && max(l[0].cnps, l[1].cnps) >= pacedLeast
+	return l != nil && slices.ContainsFunc(l[:], func(l lane) bool {
+		return l.cnps >= pacedLeast && (l.paced.bytes < chunkLeast || l.pace() > l.fastest()*5/4)
+	})
 }
 
 // nearest is the round trip of the nearest other connection to the same server, if it takes less than half of that of k; else 0.

@@ -62,6 +62,7 @@ type lane struct {
 	cnpFirst    int64
 	cnpLast     int64
 	sinceCNP    uint64 // bytes sent since the first
+	paced       pace   // of them, what went on with a message
 	marked      uint64
 	zeroWindow  uint64
 	rnrs        uint64  // that it sent
@@ -147,12 +148,16 @@ const dataLeast = 512
 // chunkLeast is how many bytes make a chunk.
 const chunkLeast = 16 << 10
 
-// data notes a packet of a lane with n bytes of data.
-func (l *lane) data(n uint32, ref rdma.Ref) {
+// data notes a packet of a lane with n bytes of data; inside says that it goes on with a message.
+func (l *lane) data(n uint32, ref rdma.Ref, inside bool) {
 	if gap := ref.Time - l.last.Time; l.last.Seen() && gap > 0 {
 		p := &l.paces[paceOf(n, gap)]
 		p.bytes += uint64(n)
 		p.time += gap
+		if inside && l.cnps > 0 {
+			l.paced.bytes += uint64(n)
+			l.paced.time += gap
+		}
 	}
 	if !l.first.Seen() {
 		l.first, l.chunkFrom = ref, ref.Time
@@ -232,7 +237,7 @@ func (w *watcher) Saw(c *rdma.Connection, s *rdma.Sighting) {
 	if s.Bytes < dataLeast {
 		return
 	}
-	mine.data(s.Bytes, s.Ref)
+	mine.data(s.Bytes, s.Ref, s.Inside)
 }
 
 // Paused implements rdma.Watcher.
@@ -279,6 +284,10 @@ func join(m map[*rdma.Connection]*[2]lane, into *rdma.Connection, side rdma.Side
 		}
 	}
 }
+
+// pace is that of the sender since it was told of congestion, in nanoseconds for a KiB, as what goes on with a message shows: between messages it may
+// have had nothing to send.
+func (l *lane) pace() float64 { return float64(l.paced.time) * 1024 / float64(max(l.paced.bytes, 1)) }
 
 // fastest is the rate of the fastest tenth of the data, in nanoseconds for a KiB; 0 if there is too little.
 func (l *lane) fastest() float64 { return fastest(&l.paces) }

@@ -79,15 +79,15 @@ type Sighting struct {
 	PSN       uint32 // as in the BTH; of a response, of the request that it answers
 	Count     uint32 // PSNs that a request takes: more than 1 only for a Read; 0 if not known
 	Gap       uint32 // PSNs right before this one that have not been seen
+	// Inside says that the packet does not begin a message or a response, or that Start is within a message of RDMAP: the sender had it to send
+	// together with what precedes it.
+	Inside bool
 
 	// ClassSegment: offsets in the stream of From (Start, End) and in that of
 	// the other side (Acked). Placed is false if the offsets are not known.
 	Placed, HasAck    bool
 	ZeroWindow        bool // the receiver has no room
 	Start, End, Acked uint64
-	// Inside says that Start is within a message of RDMAP: the sender had it to send together with
-	// what precedes it.
-	Inside bool
 	// Window is the receive window that goes with Acked, as sent, and WindowScale its shift count
 	// (RFC 7323, section 2.2), −1 if the setup of TCP was not captured.
 	Window      uint16

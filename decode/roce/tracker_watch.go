@@ -66,7 +66,7 @@ func (w *watch) requested(p *Packet) {
 		return
 	}
 	w.saw.Class, w.saw.Novelty, w.saw.Count = rdma.ClassRequest, rdma.NoveltyNew, 1
-	w.saw.Read = p.Opcode.IsReadRequest()
+	w.saw.Read, w.saw.Inside = p.Opcode.IsReadRequest(), !p.Opcode.Starts()
 	if w.saw.Read {
 		w.saw.Count = 0 // until it is known
 	}
@@ -80,7 +80,7 @@ func (w *watch) answered(p *Packet) {
 	w.saw.Novelty = rdma.NoveltyNew
 	switch op := p.Opcode.Operation(); op {
 	case RCReadResponseFirst, RCReadResponseMiddle, RCReadResponseLast, RCReadResponseOnly:
-		w.saw.Class = rdma.ClassReadResponse
+		w.saw.Class, w.saw.Inside = rdma.ClassReadResponse, !p.Opcode.Starts()
 	case RCAtomicAcknowledge:
 		w.saw.Class = rdma.ClassAck
 	case RCAcknowledge:
