@@ -153,7 +153,7 @@ func (b *batch) linkPace(p *pair, server bool, open int64) (pace float64, behind
 	kib := 0.0 // that came at the usual pace
 	for _, k := range p.conns {
 		l := b.lanesOf(k)
-		if l == nil || k.queued || k.gappy() {
+		if l == nil || k.queued || k.gappy() || !p.busy && k.constant() && k.round() >= nearby { // packets that a queue delays take longer, and not always the same
 			return 0, false, false
 		}
 		way := &l[k.side(b2i(server))&1]
