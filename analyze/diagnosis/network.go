@@ -632,12 +632,12 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 		together = max(together, withOthers(conns, way, list))
 	}
 	// What left at different times is acknowledged together when the path goes on. Adapters in software are late with single packets.
-	if len(merged) < 3 || together*10 < len(list)*4 {
+	if len(merged) < 3 || together*10 < len(list)*4 || moving(conns, merged)*2 > len(merged) {
 		return
 	}
 	f := &finding{code: PathStall, side: Network, clock: Calls, certainty: Likely, events: len(merged)}
-	if len(b.stops) >= pausesLeast {
-		f.certainty = Possible // it is not clear who stops whom
+	if len(b.stops) >= pausesLeast || slices.ContainsFunc(conns, b.throttled) {
+		f.certainty = Possible // it is not clear who stops whom; or it may be a link that is full
 	}
 	for _, s := range merged {
 		f.typical = max(f.typical, s.to-s.from)
@@ -695,6 +695,36 @@ func receivedOf(conns []*conn) func(still) bool {
 // lossy reports whether packets of a connection came again: acknowledgements of what is behind them come late.
 func (k *conn) lossy() bool {
 	return slices.ContainsFunc(k.calls, func(x *call) bool { return x.resent || x.lost[rdma.CauseRecovery] > 0 })
+}
+
+// throttled reports whether most data of a side came at the pace of a slow link.
+func (b *batch) throttled(k *conn) bool {
+	l := b.lanesOf(k)
+	return l != nil && slices.ContainsFunc(l[:], func(l lane) bool {
+		pace, took := l.usual()
+		return pace > slowLink && pace < slowest && float64(took)*1024 > pace*float64(l.bytes)/3
+	})
+}
+
+// moving is how many of the times in which a path seems to stand still have packets of both sides in their second half: those pass each other.
+func moving(conns []*conn, stills []still) (n int) {
+	at := make([]int, len(conns))
+	all := make([][]moment, len(conns))
+	for i, k := range conns {
+		all[i] = k.moments()
+	}
+	for _, s := range stills {
+		var seen [2]bool
+		for i, list := range all {
+			for ; at[i] < len(list) && list[at[i]].at < s.to-held; at[i]++ {
+				if m := list[at[i]]; m.at > (s.from+s.to)/2 {
+					seen[conns[i].side(0)^m.from] = true
+				}
+			}
+		}
+		n += b2i(seen[0] && seen[1])
+	}
+	return n
 }
 
 // withOthers is how many of the acknowledgements from a side that came late did so together with other packets of that side, when nothing else of
