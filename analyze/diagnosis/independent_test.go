@@ -34,13 +34,15 @@ func TestIndependent(t *testing.T) {
 		// A few answers come 1 ms late, and acknowledgements behind them; calls go on.
 		{"n_rdlate-1.client", 30, diagnosis.ClientReadResponse, diagnosis.Client, likely, 12.5, map[diagnosis.Code]diagnosis.Certainty{diagnosis.PathStall: possible}},
 		// It asks for 2 credits in each call, of 32 that are granted.
-		{"credits_asked.client", 7.6, diagnosis.Credits, diagnosis.Client, likely, 0, nil},
+		{"credits_asked.client", 7.6, diagnosis.Credits, diagnosis.Client, likely, 2.86, nil},
 		// 24 notifications of congestion, none of which cost anything: the disk is slow.
 		{"v_cnp_slowdisk.server", 180, diagnosis.ServerTime, diagnosis.Server, certain, 173, nil},
 		// READs of 4 KiB, four at a time, that a round trip of 400 µs spaces evenly: no link is full.
 		{"v_delay_read4k.client", 45, diagnosis.PathDelay, diagnosis.Network, certain, 40, nil},
 		// A link of 1 Gb/s is full. Its queue delays acknowledgements, but nothing stands still.
 		{"link1g-5.client", 58, diagnosis.PathStall, diagnosis.Network, possible, 0, nil},
+		// Two threads: each operation waits in line as long as others.
+		{"threads2-7.client", 180, diagnosis.ServerTime, diagnosis.Server, possible, 0, nil},
 	} {
 		f, err := os.Open(filepath.Join("testdata", x.file+".pcap.zst"))
 		if err != nil {

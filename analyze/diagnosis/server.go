@@ -324,7 +324,7 @@ func (b *batch) serverTime() {
 	found := make(map[uint16]*finding)
 	var servers []uint16
 	most, doubtful := make(map[uint16]int64), make(map[uint16]int64)
-	alone := b.alone()
+	alone, usual := b.alone(), usually(all)
 	var times []int64
 	for _, calls := range all {
 		if len(calls) == 0 {
@@ -357,7 +357,7 @@ func (b *batch) serverTime() {
 			f.of(x, x.take(min(x.service(), x.left)))
 		}
 		sure := Possible
-		if asked*2 < sum && known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they wait until it asks for their data, or may wait for the calls of another client
+		if asked*2 < sum && !inTurn(calls, usual[server]) && known*10 >= len(times)*9 && (alone[server] || !b.loud(server)) { // else they wait until it asks for their data, or in line, or may wait for the calls of another client
 			sure = b.surely(calls, times, quick, alone[server])
 		}
 		if sure != Certain {
@@ -374,6 +374,37 @@ func (b *batch) serverTime() {
 		b.Recorder.found(found[s])
 	}
 }
+
+// usually is how long the calls of each operation of a server are with it.
+func usually(operations [][]*call) map[uint16][]int64 {
+	usual := make(map[uint16][]int64)
+	for _, calls := range operations {
+		if len(calls) >= fewCalls {
+			list := make([]int64, len(calls))
+			for i, x := range calls {
+				list[i] = x.service()
+			}
+			usual[calls[0].server] = append(usual[calls[0].server], median(list))
+		}
+	}
+	return usual
+}
+
+// inTurn reports whether calls seem to wait in line, a WRITE once before its data are read and once more after that: others come before them, and no
+// operation is much quicker, of those whose usual times are given.
+func inTurn(calls []*call, usual []int64) bool {
+	if len(usual) < 2 {
+		return false
+	}
+	list, times := make([]int64, len(calls)), make([]int64, len(calls))
+	for i, x := range calls {
+		list[i], times[i] = int64(x.ahead), x.service()
+	}
+	return median(list) >= fewAhead && median(times) < 3*slices.Min(usual)
+}
+
+// fewAhead is from how many calls on that a server has already others seem to wait behind them.
+const fewAhead = 4
 
 // fewCalls of an operation say nothing sure of a server.
 const fewCalls = 8
