@@ -668,16 +668,27 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 }
 
 // receivedOf reports of replies whether the client had them long before their acknowledgement came, and the path carried what it sent then: a call
-// followed as soon as one can on a reply, and on none before. So it was not the path that was late.
+// followed as soon as one can on a reply, and on none before. So it was not the path that was late, but the answer to a Read before them.
 func receivedOf(conns []*conn) func(still) bool {
 	var calls, replies []*call
+	var reads []still
 	for _, k := range conns {
-		k.each(func(x *call) { calls, replies = append(calls, x), append(replies, x) })
+		k.each(func(x *call) {
+			calls, replies = append(calls, x), append(replies, x)
+			if x.firstRead != 0 {
+				reads = append(reads, still{x.firstRead, x.lastRead})
+			}
+		})
 	}
+	slices.SortFunc(reads, func(a, c still) int { return cmp.Compare(a.to, c.to) })
 	inOrder(calls, func(x *call) int64 { return x.start })
 	inOrder(replies, func(x *call) int64 { return x.end })
 	way := max(conns[0].near[1], 0)
 	return func(s still) bool {
+		behind := reads[firstAfter(reads, s.to-held):firstAfter(reads, s.to+1)]
+		if !slices.ContainsFunc(behind, func(x still) bool { return x.from < s.from+way && x.to-x.from >= stillLeast }) {
+			return false
+		}
 		i, _ := slices.BinarySearchFunc(calls, s.from, func(x *call, t int64) int { return cmp.Compare(x.start, t) })
 		for _, x := range calls[i:] {
 			if x.start >= s.to-held {
