@@ -22,9 +22,10 @@ type batch struct {
 	broke          int64 // what calls waited that were sent again on another connection
 	waited, opened int64 // of the batch: all latencies; the time in which a call was under way
 	from, to       int64
-	least          []int64         // of each work
-	usual          []int64         // the same of half of the calls that lost nothing
-	inLine         map[uint16]bool // servers whose calls wait for each other longer than it works on them
+	least          []int64            // of each work
+	usual          []int64            // the same of half of the calls that lost nothing
+	busy           map[uint16]float64 // the part of the time with calls that the threads of a server work
+	inLine         map[uint16]bool    // servers whose calls wait for each other longer than it works on them
 }
 
 // pair is two hosts with their connections, and the calls that were answered. They share the path.

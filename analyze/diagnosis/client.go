@@ -82,7 +82,7 @@ func (b *batch) late(k *conn) func(*call) int64 {
 		perKiB = l[k.client].fastest()
 	}
 	return func(x *call) int64 {
-		if x.firstRead == 0 || x.lost[rdma.CauseReadSlot] > 0 || x.lost[rdma.CauseRecovery] > 0 {
+		if x.firstRead == 0 || x.lost[rdma.CauseReadSlot]+x.lost[rdma.CauseRecovery]+x.lost[rdma.CauseNotReady] > 0 {
 			return -1
 		}
 		return max(x.pulled-max(k.near[1], 0)-int64(perKiB*float64(x.bytes)/1024), 0)

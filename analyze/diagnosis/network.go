@@ -966,8 +966,9 @@ func (b *batch) pathDelay() {
 		if k.queued || b.slowed(k) || (p.busy || p.queues > round/2) && !k.constant() {
 			f.certainty = Possible // acknowledgements wait behind data
 		}
-		whole := int64(0)
+		whole, app := int64(0), int64(0)
 		k.each(func(x *call) {
+			app += x.app
 			n := round - base
 			if x.firstRead != 0 {
 				n *= 2
@@ -979,8 +980,8 @@ func (b *batch) pathDelay() {
 			f.of(x, x.take(n))
 		})
 		to := k.calls[0].server
-		if f.certainty == Certain && (f.time*4 < whole*3 || b.inLine[to]) {
-			f.certainty = Likely // other causes seem to have taken some of it, or calls wait for the round trips of others as well
+		if f.certainty == Certain && (f.time*4 < whole*3 || b.inLine[to] || float64(f.time) > 1.25*float64(app)*(1-b.busy[to])) {
+			f.certainty = Likely // other causes seem to have taken some of it, calls wait for the round trips of others as well, or would wait in line instead
 		}
 		found = append(found, distance{f, to})
 		doubtful[to] = doubtful[to] || f.certainty != Certain

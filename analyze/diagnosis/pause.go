@@ -102,6 +102,12 @@ func (b *batch) pausedOf(k, at *conn, stops []still) {
 	case near == between || near == "":
 		f.certainty, f.what = Possible, "an adapter or a switch"
 	}
+	if f.certainty == Certain && slices.ContainsFunc(b.pairs[k.pair].conns, func(o *conn) bool {
+		_, ok := o.stoppedSide(stops)
+		return !ok && o.both == nil
+	}) {
+		f.certainty = Likely // the same stops hold all that an adapter takes: others seem to wait for something else, or more waits than is seen
+	}
 	for _, s := range stops {
 		f.typical = max(f.typical, s.to-s.from)
 	}

@@ -601,7 +601,7 @@ func (r *Recorder) flush() {
 		x := &r.calls[i]
 		x.conn.calls = append(x.conn.calls, x)
 	}
-	b := &batch{Recorder: r, inLine: make(map[uint16]bool)}
+	b := &batch{Recorder: r, inLine: make(map[uint16]bool), busy: make(map[uint16]float64)}
 	b.causes()
 	r.calls = r.calls[:0]
 	r.least()

@@ -123,16 +123,20 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	if !ok {
 		return
 	}
-	var waited, worked, all int64
+	var waited, worked, busy, all, open, until int64
 	deep := 0
 	for i, x := range q.calls {
 		waited += q.wait[i]
 		worked += q.took[i]
+		busy += max(q.took[i]-x.pulled, 0)
+		open += max(x.end-max(x.start, until), 0)
+		until = max(until, x.end)
 		all += x.app
 		if q.wait[i] > q.took[i] {
 			deep++
 		}
 	}
+	b.busy[server] = min(float64(busy)/float64(n)/float64(max(open, 1)), 1)
 	if waited > worked {
 		b.inLine[server] = true
 	}
@@ -404,7 +408,7 @@ func inTurn(calls []*call, usual []int64) bool {
 }
 
 // fewAhead is from how many calls on that a server has already others seem to wait behind them.
-const fewAhead = 4
+const fewAhead = 8
 
 // fewCalls of an operation say nothing sure of a server.
 const fewCalls = 8
