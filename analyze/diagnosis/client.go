@@ -20,22 +20,14 @@ func (b *batch) readResponses() {
 			}
 			return x.pulled - late(x)
 		})
-		var low int64
+		var low, least int64
 		if f.typical, low = k.usually(late); k.answersLate {
-			var slow []int64
-			k.each(func(x *call) {
-				if n := late(x); n >= stillLeast {
-					slow = append(slow, n)
-					f.of(x, x.take(n))
-				}
-			})
-			f.typical = median(slow)
-			b.Recorder.found(f)
-			continue
+			least = stillLeast // of some Reads
 		} else if f.typical < 150_000 || low*2 < f.typical || f.typical < 3*k.near[1] || f.typical < took*int64(len(b.pairs[k.pair].conns)) {
 			continue // it may have waited for the data of other Reads
 		}
 		switch quick := k.undisturbed(); {
+		case k.answersLate:
 		case quick < 0 || quick*3 > f.typical || k.fabric >= rdma.IWARP && f.typical < brisk:
 			if k.fabric >= rdma.IWARP {
 				continue // over TCP, software hosts answer late for any reason
@@ -45,10 +37,13 @@ func (b *batch) readResponses() {
 			f.certainty = Possible // the Reads may be those that the other point has seen
 		}
 		k.each(func(x *call) {
-			if x.firstRead != 0 {
-				f.of(x, x.take(late(x)))
+			if n := late(x); n >= least {
+				f.of(x, x.take(n))
 			}
 		})
+		if k.answersLate {
+			f.typical = f.time / int64(max(f.calls, 1))
+		}
 		b.Recorder.found(f)
 	}
 }

@@ -92,13 +92,21 @@ func ahead(calls []*call) {
 	}
 }
 
-// growth is how many times as long calls are with the server that find more others there than is usual: they wait, it does not work for so long.
-func growth(calls []*call) float64 {
+// before is how many calls the server had when a call came.
+func (x *call) before() int64 { return int64(x.ahead) }
+
+// middleOf is the median of what is measured of calls.
+func middleOf(calls []*call, of func(*call) int64) int64 {
 	list := make([]int64, len(calls))
 	for i, x := range calls {
-		list[i] = int64(x.ahead)
+		list[i] = of(x)
 	}
-	mid := nth(list, len(list)/2)
+	return median(list)
+}
+
+// growth is how many times as long calls are with the server that find more others there than is usual: they wait, it does not work for so long.
+func growth(calls []*call) float64 {
+	mid := middleOf(calls, (*call).before)
 	var few, many []int64
 	for _, x := range calls {
 		if int64(x.ahead) < mid {
@@ -384,11 +392,7 @@ func usually(operations [][]*call) map[uint16][]int64 {
 	usual := make(map[uint16][]int64)
 	for _, calls := range operations {
 		if len(calls) >= fewCalls {
-			list := make([]int64, len(calls))
-			for i, x := range calls {
-				list[i] = x.service()
-			}
-			usual[calls[0].server] = append(usual[calls[0].server], median(list))
+			usual[calls[0].server] = append(usual[calls[0].server], middleOf(calls, (*call).service))
 		}
 	}
 	return usual
@@ -397,14 +401,7 @@ func usually(operations [][]*call) map[uint16][]int64 {
 // inTurn reports whether calls seem to wait in line, a WRITE once before its data are read and once more after that: others come before them, and no
 // operation is much quicker, of those whose usual times are given.
 func inTurn(calls []*call, usual []int64) bool {
-	if len(usual) < 2 {
-		return false
-	}
-	list, times := make([]int64, len(calls)), make([]int64, len(calls))
-	for i, x := range calls {
-		list[i], times[i] = int64(x.ahead), x.service()
-	}
-	return median(list) >= fewAhead && median(times) < 3*slices.Min(usual)
+	return len(usual) > 1 && middleOf(calls, (*call).before) >= fewAhead && middleOf(calls, (*call).service) < 3*slices.Min(usual)
 }
 
 // fewAhead is from how many calls on that a server has already others seem to wait behind them.
