@@ -10,9 +10,13 @@ import (
 
 // table is how often each rule was checked: of most connections, few were.
 type table struct {
-	at   [ruleCount]uint8 // 1 + place in the list, or 0
+	kept [ruleCount]uint64 // times that it was judged, and nothing found, which of has not counted yet
+	at   [ruleCount]uint8  // 1 + place in the list, or 0
 	list []Count
 }
+
+// has reports whether a rule was checked.
+func (t *table) has(r id) bool { return t.at[r] != 0 || t.kept[r] != 0 }
 
 // of returns the count of a rule, and makes it if needed.
 func (t *table) of(r id) *Count {
@@ -20,7 +24,10 @@ func (t *table) of(r id) *Count {
 		t.list = append(t.list, Count{})
 		t.at[r] = uint8(len(t.list))
 	}
-	return &t.list[t.at[r]-1]
+	n := &t.list[t.at[r]-1]
+	n.Judged += t.kept[r]
+	t.kept[r] = 0
+	return n
 }
 
 // totals are findings by severity.

@@ -72,19 +72,24 @@ func (c *replyRules) judge(v *rpc.View) {
 	if c.opt.Match != nil && !c.opt.Match(v) {
 		return
 	}
-	judged := c.invariants.Judged()
+	c.kept(found)
 	for i := range found {
+		c.breach(v, &found[i])
+	}
+}
+
+// kept counts the rules that were judged, but for those that were broken.
+func (c *replyRules) kept(broken []invariant.Breach) {
+	judged := c.invariants.Judged()
+	for i := range broken {
 		for k, r := range breachRules {
-			if r == breachRules[found[i].Kind] {
+			if r == breachRules[broken[i].Kind] {
 				judged &^= 1 << k
 			}
 		}
 	}
 	for ; judged != 0; judged &= judged - 1 {
 		c.ok(breachRules[bits.TrailingZeros16(judged)])
-	}
-	for i := range found {
-		c.breach(v, &found[i])
 	}
 }
 

@@ -112,7 +112,7 @@ func earliest(a, b rdma.Ref) bool {
 // merge adds counts. Sums that do not fit are the largest number.
 func (t *table) merge(o *table, before func(a, b rdma.Ref) bool) {
 	for r := range ruleCount {
-		if o.at[r] == 0 {
+		if !o.has(r) {
 			continue
 		}
 		n, m := t.of(r), o.of(r)
@@ -194,7 +194,7 @@ func (p *piece) code(c *state.Coder) {
 	}
 	var used []id
 	for r := range ruleCount {
-		if p.stats.at[r] != 0 && *p.stats.of(r) != (Count{}) {
+		if p.stats.has(r) && *p.stats.of(r) != (Count{}) {
 			used = append(used, r)
 		}
 	}

@@ -24,7 +24,7 @@ type verdicts struct {
 
 func (c *verdicts) ok(r id) {
 	if c.on[r] != Off {
-		c.stats.of(r).Judged++
+		c.stats.kept[r]++
 	}
 }
 

@@ -29,20 +29,7 @@ func (b *batch) readDepth() {
 		if len(reads) < 16 {
 			continue
 		}
-		inOrder(reads, func(x *call) int64 { return x.firstRead })
-		chained, behind := 0, 0
-		for i, x := range reads[1:] {
-			a := reads[i]
-			gap := x.firstRead - a.lastRead
-			// The server had the call, but asked for its data only when it had that of the other.
-			if k.depth != 1 && x.nearS < 0 || x.callEnd+max(x.nearS, 0) > a.lastRead || gap < k.near[0]*9/10-1000 || gap > max(k.near[0], 0)+max(k.near[1], 0)+turn {
-				continue
-			}
-			chained++
-			if a.answer > x.firstRead {
-				behind++
-			}
-		}
+		chained, behind := k.chained(reads)
 		if chained*10 < (len(reads)-1)*6 || behind*10 < chained*7 {
 			k.queued = k.queued || k.depth == 1 && k.behindReads // the server does not work on calls that wait behind Reads
 			continue
@@ -74,6 +61,22 @@ func (b *batch) readDepth() {
 			k.queued = true
 		}
 	}
+}
+
+// chained is how many calls the server had, but asked for their data only when it had those of the one before, and how many of them it
+// asked for before it answered that one.
+func (k *conn) chained(reads []*call) (chained, behind int) {
+	inOrder(reads, func(x *call) int64 { return x.firstRead })
+	for i, x := range reads[1:] {
+		a := reads[i]
+		gap := x.firstRead - a.lastRead
+		if k.depth != 1 && x.nearS < 0 || x.callEnd+max(x.nearS, 0) > a.lastRead || gap < k.near[0]*9/10-1000 || gap > max(k.near[0], 0)+max(k.near[1], 0)+turn {
+			continue
+		}
+		chained++
+		behind += b2i(a.answer > x.firstRead)
+	}
+	return chained, behind
 }
 
 // unused says of a limit that it is lower than what was agreed.

@@ -278,25 +278,30 @@ func (o *runFlags) options() (opt run.Options, err error) {
 	if err := o.rounds(&opt); err != nil {
 		return opt, err
 	}
+	return opt, o.consistent()
+}
+
+// consistent reports flags that are out of range, or do not go together.
+func (o *runFlags) consistent() error {
 	switch {
 	case o.clones < 1 || o.clones > 10000:
-		return opt, cli.Usagef("--clones is 1 to 10000")
+		return cli.Usagef("--clones is 1 to 10000")
 	case o.shared && (o.clones == 1 || o.resume != ""):
-		return opt, cli.Usagef("--shared goes with --clones, and not with --resume")
+		return cli.Usagef("--shared goes with --clones, and not with --resume")
 	case o.stagger > 0 && o.clones == 1:
-		return opt, cli.Usagef("--stagger goes with --clones")
+		return cli.Usagef("--stagger goes with --clones")
 	case o.tick < 0:
-		return opt, cli.Usagef("--clock-tick is not negative")
+		return cli.Usagef("--clock-tick is not negative")
 	case o.prepareOnly && o.noPrepare:
-		return opt, cli.Usagef("--prepare-only and --no-prepare exclude each other")
+		return cli.Usagef("--prepare-only and --no-prepare exclude each other")
 	case o.prepareOnly && !o.write:
-		return opt, cli.Usagef("--prepare-only makes files: it needs --write")
+		return cli.Usagef("--prepare-only makes files: it needs --write")
 	case o.show < 0:
-		return opt, cli.Usagef("--show is not negative")
+		return cli.Usagef("--show is not negative")
 	case o.format != "text" && o.format != "json":
-		return opt, cli.Usagef("-T is text or json, not %q", o.format)
+		return cli.Usagef("-T is text or json, not %q", o.format)
 	}
-	return opt, nil
+	return nil
 }
 
 // rounds reads the flags of replays that repeat the plan.

@@ -67,14 +67,7 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	}
 	// The acknowledgment comes first: it is older than the payload, which may end the connection.
 	if f.TCPFlags&flagACK != 0 {
-		o := &c.streams[dir^1]
-		o.Acked(f.TCPAck, ref)
-		if b := &c.bases[dir^1]; b.known {
-			d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
-			if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes && !h.terminated && !terminates(f.Payload) {
-				c.peer(h).acknowledged(uint64(end), ref)
-			}
-		}
+		c.acks(h, dir, f, ref)
 	}
 	s.Belongs(acknowledges(f, &c.streams[dir^1]))
 	before, waiting := s.Next(), s.Buffered()
@@ -93,6 +86,18 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 		c.streams[1].Release()
 	}
 	return !c.replaced
+}
+
+// acks takes what a segment acknowledges of the other direction.
+func (c *Conn) acks(h *half, dir int, f *link.Frame, ref rdma.Ref) {
+	o := &c.streams[dir^1]
+	o.Acked(f.TCPAck, ref)
+	if b := &c.bases[dir^1]; b.known {
+		d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
+		if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes && !h.terminated && !terminates(f.Payload) {
+			c.peer(h).acknowledged(uint64(end), ref)
+		}
+	}
 }
 
 // terminates reports whether a segment is a Terminate message. What it acknowledges, TCP has; RDMA took no more (RFC 5040, section 4.8).
