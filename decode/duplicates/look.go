@@ -40,18 +40,6 @@ const (
 	maxSpread = 50e6
 )
 
-// Look reads the beginning of a capture and returns the taps that show packets more than once. file is the size of the file in bytes.
-func Look(r capture.Reader, file int64) (map[uint16]Delay, error) {
-	taps, err := beginning(r, file)
-	found := map[uint16]Delay{}
-	for tap, t := range taps {
-		if d, ok := t.delay(); ok {
-			found[tap] = d
-		}
-	}
-	return found, err
-}
-
 // beginning tallies the beginning of a capture.
 func beginning(r capture.Reader, file int64) (map[uint16]*tally, error) {
 	most := int(min(max(file/lookShare, lookLeast), lookMost))

@@ -37,7 +37,7 @@ func TestReader(t *testing.T) {
 	slices.SortStableFunc(list, func(a, b capture.Packet) int { return int(a.Time - b.Time) })
 	list[0].Tap, list[0].Time = 0, 0
 	taps := []capture.Tap{{File: "a", Interface: 0, Name: "left"}, {File: "a", Interface: 1, Name: "right"}}
-	found, err := Look(&reader{list: list}, 0)
+	found, err := delays(&reader{list: list}, 0)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v %v", found, err)
 	}
