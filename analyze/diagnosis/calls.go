@@ -15,7 +15,7 @@ import (
 // can be joined as those of several files are.
 const (
 	CallsKind    = "diagnosis-calls"
-	CallsVersion = 1
+	CallsVersion = 2
 )
 
 // savedCalls is how many calls a saved state has: beyond that it has only the Report of them.
