@@ -819,6 +819,6 @@ var rules = [ruleCount]Rule{
 	ruleResults: {
 		ID: "results-malformed", Number: "N5.8", Title: "reply that does not decode",
 		Source: "RFC 4506; RFC 5531, section 9", Severity: all(Error), Needs: NeedCall | NeedReply | NeedArguments,
-		Text: "The reply ends before its last item, or without the padding of that, has a length that goes beyond its end, or its RPC header is none. Clients fail the call, wait for another reply, or take what comes next for the rest. Judged if the arguments decode, and nothing of the reply is missing.",
+		Text: "The reply ends before its last item, lacks the padding of that item, declares a length that exceeds it, or does not begin with an RPC header. Clients fail the call, wait for another reply, or take what comes next for the rest. Judged if the arguments decode, and nothing of the reply is missing.",
 	},
 }
