@@ -57,6 +57,12 @@ func TestFolded(t *testing.T) {
 func TestFoldedEmpty(t *testing.T) {
 	const want = " ID NAME   FIRST\n    SECOND\n  1 a\n200 longer     3\n      4000\n"
 	x := Table{Header: []string{"ID", "NAME", "FIRST", "SECOND"}, Right: []bool{true, false, true, true}, Rows: [][]string{{"1", "a", "", ""}, {"200", "longer", "3", "4000"}}}
+	checkBoth(t, x, want)
+}
+
+// checkBoth compares what a Table and a Stream of its rows print on 18 columns.
+func checkBoth(t *testing.T, x Table, want string) {
+	t.Helper()
 	var b strings.Builder
 	if err := x.Write(narrow{&b}); err != nil || b.String() != want {
 		t.Errorf("got\n%q, %v, want\n%q", b.String(), err, want)
@@ -82,19 +88,5 @@ func (narrow) Columns() int { return 18 }
 func TestFoldedWithout(t *testing.T) {
 	const want = " ID NAME   SECOND\n  1 a           2\n200 longer   4000\n"
 	x := Table{Header: []string{"ID", "NAME", "FIRST", "SECOND"}, Right: []bool{true, false, true, true}, Rows: [][]string{{"1", "a", "-", "2"}, {"200", "longer", "", "4000"}}}
-	var b strings.Builder
-	if err := x.Write(narrow{&b}); err != nil || b.String() != want {
-		t.Errorf("got\n%q, %v, want\n%q", b.String(), err, want)
-	}
-	b.Reset()
-	s := NewStream(x.Header, x.Right)
-	for _, row := range x.Rows {
-		s.Measure(row)
-	}
-	for _, row := range append([][]string{x.Header}, x.Rows...) {
-		s.Print(narrow{&b}, row)
-	}
-	if b.String() != want {
-		t.Errorf("stream: got\n%q, want\n%q", b.String(), want)
-	}
+	checkBoth(t, x, want)
 }
