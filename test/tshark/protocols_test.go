@@ -159,8 +159,8 @@ nfs.fattr4_xattr_support    number fattr4.xattr_support
 nfs.fattr4_fh_expire_type   number fattr4.fh_expire_type
 nfs.fsid4.major        number  fsid4.major
 nfs.fsid4.minor        number  fsid4.minor
-nfs.nfstime4.seconds   number  fattr4.time_access/sec fattr4.time_metadata/sec fattr4.time_modify/sec fattr4.time_create/sec timedelta4.seconds settime4.time/sec nfs_impl_id4.nii_date/sec
-nfs.nfstime4.nseconds  number  fattr4.time_access/nsec fattr4.time_metadata/nsec fattr4.time_modify/nsec fattr4.time_create/nsec timedelta4.nseconds settime4.time/nsec nfs_impl_id4.nii_date/nsec
+nfs.nfstime4.seconds   number  fattr4.time_access/sec fattr4.time_metadata/sec fattr4.time_modify/sec fattr4.time_create/sec nfstime4.seconds settime4.time/sec nfs_impl_id4.nii_date/sec
+nfs.nfstime4.nseconds  number  fattr4.time_access/nsec fattr4.time_metadata/nsec fattr4.time_modify/nsec fattr4.time_create/nsec nfstime4.nseconds settime4.time/nsec nfs_impl_id4.nii_date/nsec
 nfs.mode               number  fattr4.mode mode_umask4.mu_mode
 nfs.fattr4.umask       number  mode_umask4.mu_umask
 nfs.specdata1          number  specdata3.specdata1 specdata4.specdata1
