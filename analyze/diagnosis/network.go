@@ -667,8 +667,8 @@ func (b *batch) pathStallOf(conns []*conn, way int) {
 	b.Recorder.found(f)
 }
 
-// receivedOf reports of replies whether the client had them long before their acknowledgement came, and the path carried what it sent then: a call
-// followed as soon as one can on a reply, and on none before. So it was not the path that was late, but the answer to a Read before them.
+// receivedOf returns a function that reports whether the client received a reply long before the acknowledgement arrived, while the path carried
+// other packets of the client: a call followed the reply at once, and followed no earlier reply. Then the answer to an earlier Read was late, not the path.
 func receivedOf(conns []*conn) func(still) bool {
 	var calls, replies []*call
 	var reads []still
@@ -893,7 +893,7 @@ func (k *conn) waited(side int) bool {
 // ackDelays are the usual delays of acknowledgements in TCP stacks, in nanoseconds.
 var ackDelays = [...]int64{39_000_000, 99_000_000, 195_000_000}
 
-// slowed reports whether a side of a connection was told of congestion, and sent at its full pace no more, as far as can be seen.
+// slowed reports whether a side of a connection received CNPs and may have sent more slowly since.
 func (b *batch) slowed(k *conn) bool {
 	l := b.lanesOf(k)
 	return l != nil && slices.ContainsFunc(l[:], func(l lane) bool {

@@ -285,8 +285,8 @@ func join(m map[*rdma.Connection]*[2]lane, into *rdma.Connection, side rdma.Side
 	}
 }
 
-// pace is that of the sender since it was told of congestion, in nanoseconds for a KiB, as what goes on with a message shows: between messages it may
-// have had nothing to send.
+// pace returns how long the sender takes for a KiB after the first CNP, in nanoseconds. Only gaps within messages count, because the sender may
+// have had nothing to send between messages.
 func (l *lane) pace() float64 { return float64(l.paced.time) * 1024 / float64(max(l.paced.bytes, 1)) }
 
 // fastest is the rate of the fastest tenth of the data, in nanoseconds for a KiB; 0 if there is too little.

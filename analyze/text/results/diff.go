@@ -68,7 +68,7 @@ func newDiffPrinter(w io.Writer, d *latency.Diff, width int) *diffPrinter {
 	return &diffPrinter{reportPrinter: reportPrinter{w: w, rep: &latency.Report{By: d.By}, opt: ReportOptions{Width: width}, width: cmp.Or(width, reportWidth)}, d: d}
 }
 
-// Diff writes a comparison of two reports as tables. The width is that of ReportOptions.
+// Diff writes a comparison of two reports as tables of at most width columns; 0 means 100.
 func Diff(w io.Writer, d *latency.Diff, width int) error {
 	p := newDiffPrinter(w, d, width)
 	for _, side := range []struct {
