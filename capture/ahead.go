@@ -28,13 +28,12 @@ type blocks interface {
 // ahead reads and decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
 // memory becomes a block: nothing is copied between the decompressor and the packets.
 type ahead struct {
-	r      io.Reader
-	summed *summed // r, if whoever takes the blocks is to compute the checksums; else nil
-	cap    int     // bytes of a block, without the headroom
-	free   chan *load
-	full   chan *load
-	stop   chan struct{}
-	done   sync.WaitGroup
+	r    io.Reader
+	cap  int // bytes of a block, without the headroom
+	free chan *load
+	full chan *load
+	stop chan struct{}
+	done sync.WaitGroup
 
 	// Of the caller of next:
 	load  *load // what blocks are taken from; nil: the next one
@@ -51,10 +50,8 @@ type load struct {
 // block is a part of the file.
 type block struct {
 	buf   []byte
-	start int        // where its data begins, behind the headroom
-	ends  []frameEnd // of the zstd frames that end in it, if ahead.summed
-	bare  bool       // no frame in it has a checksum
-	err   error      // what comes after it, nil if another block does
+	start int   // where its data begins, behind the headroom
+	err   error // what comes after it, nil if another block does
 }
 
 // data is the part of the file.
@@ -71,9 +68,6 @@ func newAhead(r io.Reader, size int) *ahead {
 	a := &ahead{
 		r: r, cap: size,
 		free: make(chan *load, aheadLoads), full: make(chan *load, aheadLoads), stop: make(chan struct{}),
-	}
-	if z, ok := r.(*summed); ok {
-		a.r, a.summed = z.frames, z
 	}
 	for range aheadLoads { // blocks are small until it is known what packets are like
 		a.free <- &load{want: max(size/4, 1)}
@@ -124,16 +118,12 @@ func (a *ahead) fill(b *block, want int) {
 	if !fits(b.buf, size) {
 		b.buf = make([]byte, size)
 	}
-	b.start, b.ends, b.err = room, b.ends[:0], nil
+	b.start, b.err = room, nil
 	b.buf = b.buf[:min(size, cap(b.buf))]
 	at, idle := b.start, 0
-	for at < len(b.buf) && b.err == nil && len(b.ends) < mostEnds {
+	for at < len(b.buf) && b.err == nil {
 		var n int
 		n, b.err = a.r.Read(b.buf[at:])
-		if a.summed != nil {
-			// A frame ends where nothing more comes out of it. What comes out now is of the next one.
-			b.ends = a.summed.watch.take(b.ends, at-b.start)
-		}
 		at += n
 		if n > 0 {
 			idle = 0
@@ -142,7 +132,6 @@ func (a *ahead) fill(b *block, want int) {
 		}
 	}
 	b.buf = b.buf[:at]
-	b.bare = a.summed != nil && a.summed.watch.bare(b.ends)
 }
 
 // shape is how long the memory of a block should be, and how much of it comes before the data: small records leave little.
@@ -164,9 +153,6 @@ func (a *ahead) next(old []byte, want int) block {
 	}
 	place := &a.load.blocks[a.taken]
 	k := *place
-	if a.summed != nil {
-		a.summed.check(&k)
-	}
 	place.buf = nil
 	want = min(want, a.cap)
 	if _, size := a.shape(want); fits(old, size) { // it is too short, or made for a giant record, otherwise

@@ -15,26 +15,14 @@ const maxWindow = 128 << 20
 
 // openZstd puts a decompressor above s.r.
 func (s *source) openZstd(window int) error {
-	blocks := zstdBlocks(s.waits)
-	ours := blocks == 1 && !s.waits
-	var watch *frameWatch
-	if ours {
-		watch = &frameWatch{r: s.r}
-		s.r = watch
-	}
 	z, err := zstd.NewReader(s.r,
-		zstd.WithDecoderConcurrency(blocks),
+		zstd.WithDecoderConcurrency(zstdBlocks(s.waits)),
 		zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(uint64(window)),
-		zstd.IgnoreChecksum(ours))
+		zstd.WithDecoderMaxWindow(uint64(window)))
 	if err != nil {
 		return err
 	}
-	f := &frames{z, window}
-	s.r, s.kind, s.zstd = f, "zstd", z
-	if ours {
-		s.r = newSummed(f, watch)
-	}
+	s.r, s.kind, s.zstd = &frames{z, window}, "zstd", z
 	return nil
 }
 

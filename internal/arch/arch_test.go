@@ -61,7 +61,7 @@ var rules = []rule{
 	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
+	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/internal/prefetch"},
