@@ -3,48 +3,27 @@ package capture
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 const (
-	// aheadLoads is how many loads there are: one is filled, one waits, and from one the reader takes.
-	aheadLoads = 3
-	// loadBlocks is how many blocks of full size are passed on at once; of smaller ones, as many as have the same number of bytes.
-	// The reader is faster than the decompressor and sleeps in between: waking it costs more than passing on a block.
-	loadBlocks = 2
+	// aheadBlocks is how many blocks there are: some are filled, some wait, and one becomes the memory of a batch.
+	aheadBlocks = 6
 	// headroom is the part of a block before its data, for what the batch before has left of a record. A longer
 	// rest is copied together with the data.
 	headroom = 64 << 10
 )
 
-// blocks are the parts of a file, which others read before they are needed. Which blocks there are does not depend on when they are read: whoever
-// takes one decides how long later ones are.
-type blocks interface {
-	// next returns the next block. It must not be called after a block with an error. Old is memory that the caller does not use any more;
-	// blocks that nobody has begun with yet are to have want bytes.
-	next(old []byte, want int) block
-	close()
-}
-
 // ahead reads and decompresses on a goroutine of its own. A block becomes the memory of the batch that takes it, whose old
-// memory becomes a block: nothing is copied between the decompressor and the packets.
+// memory becomes a block: nothing is copied between the decompressor and the packets. How long a block is depends on when
+// another one was taken, and not on when it is filled.
 type ahead struct {
 	r    io.Reader
 	cap  int // bytes of a block, without the headroom
-	free chan *load
-	full chan *load
-	stop chan struct{}
+	free chan block
+	full chan block // there is room for all blocks
+	stop atomic.Bool
 	done sync.WaitGroup
-
-	// Of the caller of next:
-	load  *load // what blocks are taken from; nil: the next one
-	taken int   // of its blocks
-}
-
-// load is what is passed on at once. A block that was taken leaves its place to other memory, or to none.
-type load struct {
-	blocks [4 * loadBlocks]block // file.want is at least a quarter of what a full block holds
-	n      int                   // blocks that are filled
-	want   int                   // bytes that blocks are filled with
 }
 
 // block is a part of the file.
@@ -65,61 +44,44 @@ func readAhead(r io.Reader, size int) *ahead {
 }
 
 func newAhead(r io.Reader, size int) *ahead {
-	a := &ahead{
-		r: r, cap: size,
-		free: make(chan *load, aheadLoads), full: make(chan *load, aheadLoads), stop: make(chan struct{}),
-	}
-	for range aheadLoads { // blocks are small until it is known what packets are like
-		a.free <- &load{want: max(size/4, 1)}
+	a := &ahead{r: r, cap: size, free: make(chan block, aheadBlocks), full: make(chan block, aheadBlocks)}
+	for range aheadBlocks { // they are small until it is known what packets are like
+		a.give(nil, max(size/4, 1))
 	}
 	return a
 }
 
-// run fills loads and passes them on.
+// give has a block of want bytes filled. Small records leave little to go before them. Old is memory that is not used any more.
+func (a *ahead) give(old []byte, want int) {
+	room := headroom
+	if want = min(want, a.cap); want < a.cap {
+		room = min(headroom, want/4)
+	}
+	// What a block should hold varies a little with the mean size of packets. Other memory is made for a giant record.
+	if size := room + want; cap(old) >= size-size/8 && cap(old) <= 2*size {
+		old = old[:min(size, cap(old))]
+	} else {
+		old = make([]byte, size)
+	}
+	a.free <- block{buf: old, start: room}
+}
+
+// run fills blocks.
 func (a *ahead) run() {
-	for {
-		var l *load
-		select {
-		case <-a.stop:
+	for b := range a.free {
+		if a.stop.Load() {
 			return
-		case l = <-a.free:
 		}
-		over := a.fillLoad(l)
-		a.full <- l // there is room for all loads
-		if over {
+		a.fill(&b)
+		a.full <- b
+		if b.err != nil {
 			return
 		}
 	}
 }
 
-// fillLoad reports whether the file is over, or nobody wants to know.
-func (a *ahead) fillLoad(l *load) (over bool) {
-	l.n = 0
-	for size := 0; size < loadBlocks*a.cap && l.n < len(l.blocks) && !over; l.n++ {
-		select {
-		case <-a.stop:
-			return true
-		default:
-		}
-		b := &l.blocks[l.n]
-		a.fill(b, l.want)
-		size += len(b.data())
-		over = b.err != nil
-	}
-	for i := l.n; i < len(l.blocks); i++ { // memory of smaller blocks, which are not needed now
-		l.blocks[i] = block{}
-	}
-	return over
-}
-
-// fill fills a block with want bytes.
-func (a *ahead) fill(b *block, want int) {
-	room, size := a.shape(want)
-	if !fits(b.buf, size) {
-		b.buf = make([]byte, size)
-	}
-	b.start, b.err = room, nil
-	b.buf = b.buf[:min(size, cap(b.buf))]
+// fill fills a block.
+func (a *ahead) fill(b *block) {
 	at, idle := b.start, 0
 	for at < len(b.buf) && b.err == nil {
 		var n int
@@ -134,41 +96,17 @@ func (a *ahead) fill(b *block, want int) {
 	b.buf = b.buf[:at]
 }
 
-// shape is how long the memory of a block should be, and how much of it comes before the data: small records leave little.
-func (a *ahead) shape(want int) (room, size int) {
-	room = headroom
-	if want < a.cap {
-		room = min(headroom, want/4)
-	}
-	return room, room + want
-}
-
-// fits reports whether memory can be that of a block. What a block should hold varies a little with the mean size of packets.
-func fits(p []byte, size int) bool { return cap(p) >= size-size/8 && cap(p) <= 2*size }
-
-// next implements blocks.
+// next returns the next block, and has another one of want bytes filled. It must not be called after a block with an error.
 func (a *ahead) next(old []byte, want int) block {
-	if a.load == nil {
-		a.load, a.taken = <-a.full, 0
-	}
-	place := &a.load.blocks[a.taken]
-	k := *place
-	place.buf = nil
-	want = min(want, a.cap)
-	if _, size := a.shape(want); fits(old, size) { // it is too short, or made for a giant record, otherwise
-		place.buf = old
-	}
-	if a.taken++; a.taken == a.load.n {
-		a.load.want = want
-		a.free <- a.load // there is room for all loads
-		a.load = nil
-	}
-	return k
+	b := <-a.full
+	a.give(old, want)
+	return b
 }
 
 // close ends the goroutine.
 func (a *ahead) close() {
-	close(a.stop)
+	a.stop.Store(true)
+	close(a.free)
 	a.done.Wait()
 }
 

@@ -42,8 +42,6 @@ type limits struct {
 	batch     int
 	maxRecord int
 	window    int
-	ahead     bool // a goroutine reads, if the file is regular
-	copiers   int  // goroutines that do, if it is not compressed
 	same      func(a, b string) bool
 }
 
@@ -117,11 +115,8 @@ func newFile(name string, src *source, size int64, lim limits, probs *problems) 
 		}
 		return nil, &FormatError{File: name, Found: append([]byte(nil), f.carry...), Inside: src.kind, tar: tar}
 	}
-	if lim.copiers > 0 {
-		src.copyAhead(lim.copiers, lim.batch, size)
-	}
-	if src.ahead == nil && (src.kind != "" || lim.ahead) {
-		src.readAhead(lim.batch)
+	if src.kind != "" && !src.waits { // a goroutine that waits for a writer could not be ended
+		src.ahead = readAhead(src.r, lim.batch)
 	}
 	return f, nil
 }

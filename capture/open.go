@@ -24,11 +24,6 @@ type Options struct {
 	// Window is how many bytes zstd may look back, which its decompressor keeps; more counts as damage. 0 means
 	// 128 MiB. Beside it, and for gzip, a compressed file takes less than 3 MiB.
 	Window int
-	// Ahead is how many goroutines copy a file from the page cache, side by side, if it is the only one, regular, not compressed, not
-	// short, and named to Open; at most 3. Any other regular file that is not compressed has one then. That takes more processor
-	// time, and less of it from the goroutine that calls Read: worth it if there are processors with nothing to do, and that one is
-	// what they wait for. A compressed file always has one, a pipe none.
-	Ahead int
 	// First is how many packets precede the input: Packet.Number of the first one is First+1. For a capture
 	// that continues another one.
 	First uint64
@@ -46,7 +41,7 @@ const (
 )
 
 func (o *Options) limits() limits {
-	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window, ahead: o.Ahead > 0, same: o.Same}
+	l := limits{batch: o.BatchSize, maxRecord: o.MaxRecord, window: o.Window, same: o.Same}
 	if l.window <= 0 {
 		l.window = maxWindow
 	}
@@ -134,7 +129,6 @@ func Open(names []string, opts Options) (Reader, error) {
 	}
 	if len(names) == 1 {
 		in := r.inputs[0]
-		r.lim.copiers = min(opts.Ahead, maxCopiers)
 		var err error
 		if in.file, err = openFile(in.name, r.stdin, r.lim, &r.problems, &in.consumed); err != nil {
 			return nil, err

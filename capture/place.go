@@ -46,8 +46,8 @@ type PcapngInterface struct {
 
 // Placer is a Reader that can tell where it stands. Readers that Open returns are Placers.
 type Placer interface {
-	// Place is where the next Read begins. It returns false for anything but a single regular file that is neither
-	// compressed nor read with Options.Ahead, within damage, before the first Read, and at the end.
+	// Place is where the next Read begins. It returns false for anything but a single regular file that is not
+	// compressed, within damage, before the first Read, and at the end.
 	Place() (Place, bool)
 }
 
@@ -91,7 +91,6 @@ var errPlace = errors.New("not a place in this file")
 // the same file: that is for the caller.
 func OpenAt(name string, at Place, opts Options) (Reader, error) {
 	in := &input{name: name, lane: -1}
-	opts.Ahead = 0 // it would read from the beginning
 	r := &files{lim: opts.limits(), inputs: []*input{in}, single: in, first: opts.First}
 	var ignored problems // of the header; those who know the place know them
 	f, err := openFile(name, nil, r.lim, &ignored, &in.consumed)

@@ -22,7 +22,7 @@ type source struct {
 	raw    *counter
 	closer io.Closer // nil if the source does not own what it reads
 	zstd   *zstd.Decoder
-	ahead  blocks // reads r; nil: nobody does, or the file itself
+	ahead  *ahead // reads r; nil: whoever takes the bytes
 	spare  []byte // memory that is not used any more, for a block of ahead
 	// waits is true if a read may wait for a writer: a pipe, a terminal, a
 	// socket. Such a source is read once for each batch rather than until
@@ -41,17 +41,12 @@ type counter struct {
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.note(n, err)
-	return n, err
-}
-
-// note takes note of a read.
-func (c *counter) note(n int, err error) {
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF {
 		e := err // so that err itself stays off the heap
 		c.err.Store(&e)
 	}
+	return n, err
 }
 
 // failure returns the error of the input itself, or nil.
@@ -131,14 +126,6 @@ func newSource(r io.Reader, waits bool, window int, consumed *atomic.Int64) (*so
 		}
 	}
 	return s, nil
-}
-
-// readAhead lets a goroutine of its own read and decompress, in blocks of size bytes. It does nothing where reading may wait,
-// since the goroutine could not be ended then. r is not to be read any more.
-func (s *source) readAhead(size int) {
-	if !s.waits {
-		s.ahead = readAhead(s.r, size)
-	}
 }
 
 func (s *source) Close() error {

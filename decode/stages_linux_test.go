@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -40,17 +38,14 @@ func spent(b *testing.B, clock uintptr) int64 {
 //	RPCRDMA_PAIRS=$PWD/pairs.pcap go test -run '^$' -bench Stages -benchtime 3x ./decode
 //
 // Each stage takes its turn on one thread, whose processor time is measured, so that other load on the machine matters
-// little. The file is copied from the page cache by other goroutines (capture.Options.Ahead): that is measured by itself, on one thread
-// and on as many side by side as there are copiers. Reading, sorting and merging are done by one goroutine at a time each; copying is
-// divided among the copiers, and dissecting and tracking among the trackers. Then the same runs with
-// 16 trackers on 16 threads: what it takes more is the price of handing over, and of copying side by side. With n processors, the model has the time of
-// the longest of
+// little. Reading, sorting and merging are done by one goroutine at a time each; dissecting and tracking are divided among
+// the trackers. Then the same runs with 16 trackers on 16 threads: what it takes more is the price of handing over. With n
+// processors, the model has the time of the longest of
 //
 //   - each of the stages that are not divided
-//   - what each copier takes
 //   - 1/n of all stages together, and of the price
 //
-// and the gain is what all stages take together, with one copier, divided by that.
+// and the gain is what all stages take together, divided by that.
 func BenchmarkStages(b *testing.B) {
 	name := os.Getenv("RPCRDMA_PAIRS")
 	if name == "" {
@@ -77,41 +72,9 @@ func sideBySide(trackers int, ordered bool) *decode.Decoder {
 	return decode.New(opt, func(tx *transaction.Transaction) { v.Set(tx) })
 }
 
-// copiers is how many goroutines copy the file, as rpcrdma-dump has with eight trackers and processors or more.
-const copiers = 2
-
-// copying is the time that copying a file from the page cache takes of threads side by side, all together. A thread copies some blocks, the
-// next one those behind them.
-func copying(b *testing.B, name string, threads int) int64 {
-	const block, together = 82 << 10, 3 // some 512 small packets, as long as blocks are
-	f, err := os.Open(name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	var sum atomic.Int64
-	var wg sync.WaitGroup
-	for i := range threads {
-		wg.Go(func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			var memory [together * 2][block]byte
-			before := spent(b, ofThread)
-			var err error
-			for n := 0; err == nil; n++ {
-				at := n/together*together*threads + i*together + n%together
-				_, err = f.ReadAt(memory[n%len(memory)][:], int64(at)*block)
-			}
-			sum.Add(spent(b, ofThread) - before)
-		})
-	}
-	wg.Wait()
-	return sum.Load()
-}
-
 func stages(b *testing.B, name string, ordered bool) {
 	open := func() capture.Reader {
-		r, err := capture.Open([]string{name}, capture.Options{Ahead: copiers})
+		r, err := capture.Open([]string{name}, capture.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -130,15 +93,13 @@ func stages(b *testing.B, name string, ordered bool) {
 	}
 	defer func() { decode.Lap = nil }()
 	packets := 0.0
-	parallel, beside := int64(0), int64(0)
+	parallel := int64(0)
 	for b.Loop() {
 		r := open()
 		d := sideBySide(16, ordered)
 		d.RunInTurn(r, 16, 0)
 		r.Close()
 		packets += float64(d.Stats().Packets)
-		took["copy"] += copying(b, name, 1)
-		beside += copying(b, name, copiers)
 
 		r = open()
 		before, procs := spent(b, ofProcess), runtime.GOMAXPROCS(16)
@@ -149,15 +110,12 @@ func stages(b *testing.B, name string, ordered bool) {
 		parallel += spent(b, ofProcess) - before
 		r.Close()
 	}
-	total := 0.0
-	serial := float64(beside) / packets / copiers
-	b.ReportMetric(copiers, "copiers")
-	b.ReportMetric(serial, "ns-copier")
+	total, serial := 0.0, 0.0
 	for stage, ns := range took {
 		each := float64(ns) / packets
 		b.ReportMetric(each, "ns-"+stage)
 		total += each
-		if stage != "track" && stage != "copy" {
+		if stage != "track" {
 			serial = max(serial, each)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,14 +107,6 @@ func (o *inputOptions) checkTrackers() error {
 		return cli.Usagef("--trackers is for files: what is captured is followed by one tracker")
 	}
 	return nil
-}
-
-// copiers is how many goroutines copy a file from the page cache: so many that trackers with processors of their own do not wait for it.
-func (o *inputOptions) copiers(files int) int {
-	if files > 1 {
-		return 0
-	}
-	return min(o.trackers, runtime.GOMAXPROCS(0), 8) / 4
 }
 
 // noteTrackers says that a single tracker has to do.
@@ -464,7 +455,7 @@ func open(cmd *cobra.Command, s *cli.Streams, o *inputOptions, args []string) (*
 	var chosen *cli.Selected
 	if len(o.ifaces) == 0 && !o.follow {
 		opt := capture.Options{
-			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first, Ahead: o.copiers(len(names)),
+			BatchSize: o.memory.Batch(), Window: o.memory.Window(), First: o.first,
 		}
 		if chosen, err = o.span.Open(names, opt); err == nil {
 			j.in, err = openInput(names, s.In, opt)

@@ -58,7 +58,7 @@ func Open(names []string, opts capture.Options) (capture.Reader, error) {
 		return nil, err
 	}
 	few = opts
-	few.Ahead, few.First, few.Window, few.Same = 0, 0, min(cmp.Or(opts.Window, lookWindow), lookWindow), nil
+	few.First, few.Window, few.Same = 0, min(cmp.Or(opts.Window, lookWindow), lookWindow), nil
 	return New(r, func(tap capture.Tap) (Delay, bool) {
 		d, ok := look(tap.File).found[uint16(tap.Interface)]
 		return d, ok
