@@ -55,6 +55,7 @@ type conn struct {
 	forms    [2]*forms      // by sender of calls
 
 	crc       [2]rdma.Ref   // first packet with a wrong CRC
+	damaged   []uint64      // packets whose contents are not what was sent, the newest 16
 	badICRC   [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
 	suspects  []suspect
 	strays    *strays
@@ -278,9 +279,27 @@ func (s *conn) badCRC(ref rdma.Ref) {
 	}
 	for side := range s.crc {
 		if s.c.Sent[side].BadCRC > 0 && !s.crc[side].Seen() {
-			s.crc[side] = ref
+			if s.crc[side] = ref; s.c.Fabric != rdma.IWARP {
+				s.damaged = append(s.damaged, ref.Number) // if others follow, something on the way changed all
+			}
 		}
 	}
+}
+
+// damage notes that a packet, or each of several, is not what was sent: what was sent instead is missing from the capture.
+func (s *conn) damage(first, last rdma.Ref) {
+	if len(s.damaged) >= 16 {
+		s.damaged = slices.Delete(s.damaged, 0, 2)
+	}
+	s.damaged = append(s.damaged, first.Number, last.Number)
+	s.cut[0]++
+	s.cut[1]++
+	s.losses(last.Time)
+}
+
+// isDamaged reports whether one of the packets between two is not what was sent.
+func (s *conn) isDamaged(first, last uint64) bool {
+	return slices.ContainsFunc(s.damaged, func(n uint64) bool { return first <= n && n <= last })
 }
 
 // sawBadICRC notes a request with a wrong ICRC.

@@ -82,6 +82,12 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	}
 	d, other := &s.ddp[g.From], &s.ddp[g.From.Other()]
 	d.segments++
+	if g.Damaged {
+		s.damage(g.First, g.Last)
+		d.restart()
+		other.reads.unsure, other.reads.holes = true, true
+		return
+	}
 	if g.Malformed {
 		c.breach(s, ruleSegmentMalformed, g.Last, g.From, func() (string, string) {
 			return "a DDP segment, where the FPDU before it ended",

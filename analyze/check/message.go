@@ -81,7 +81,7 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 		return
 	}
 	n := c.conns.of(k)
-	if !n.rpc {
+	if !n.rpc || n.isDamaged(s.First.Number, s.Last.Number) {
 		return
 	}
 	var h rpcrdma.Header

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/text"
@@ -42,6 +43,12 @@ func (c *Checker) Transaction(v *rpc.View) {
 		c.apart.called(v)
 		c.leave()
 	}
+	if c.damaged(tx) {
+		if st := c.calls.Of(tx); st != nil {
+			c.ended(tx, st)
+		}
+		return
+	}
 	if len(c.callbacks.recalls) > 0 {
 		c.callbacks.returned(v)
 	}
@@ -74,6 +81,19 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.name.done = false
 	t.run()
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
+}
+
+// damaged reports whether a packet came while a transaction was under way that is not what was sent: it may be part of it.
+func (c *Checker) damaged(tx *transaction.Transaction) bool {
+	s := c.conns.all[tx.Connection.Resolve()]
+	first, last := tx.Call.First.Number, tx.Reply.Last.Number
+	if !tx.Call.Seen() {
+		first = tx.Reply.First.Number
+	}
+	if !tx.Reply.Seen() {
+		last = math.MaxUint64
+	}
+	return s != nil && s.isDamaged(first, last)
 }
 
 // ended forgets what is remembered of a transaction that has ended, and returns its connection.

@@ -306,7 +306,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) {
 					return
 				}
 				if !h.fpdu(p[:n:n], n, h.pos, &one) {
-					h.showMalformed(p[:n:n], h.pos, &one)
+					h.showMalformed(p[:n:n], n, h.pos, &one)
 					h.implausible(h.pos, ref)
 					h.surrender(p, ref, true)
 					return
@@ -325,7 +325,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) {
 		if h.need == 0 && h.have >= headLen {
 			h.need = h.size(h.buf, h.start)
 			if !h.plausibleHead(h.buf, h.start) || h.need < headLen {
-				h.showMalformed(h.buf, h.start, &h.from)
+				h.showMalformed(h.buf, h.need, h.start, &h.from)
 				h.implausible(h.start, h.from.first)
 				h.surrender(p, ref, true)
 				return
@@ -337,7 +337,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) {
 			return
 		}
 		if h.have == h.need && !h.finish() {
-			h.showMalformed(h.buf, h.start, &h.from)
+			h.showMalformed(h.buf, h.need, h.start, &h.from)
 			h.implausible(h.start, h.from.first)
 			h.surrender(p, ref, true)
 			return
@@ -423,6 +423,7 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	if len(u) < ControlLen || plausible(u, length) < 0 {
 		return false
 	}
+	damaged := false
 	if len(raw) == size && c.crc != crcOff && !c.t.o.NoCRC && !c.check(h, raw, start) {
 		if h.unproven && c.goodCRCs > 0 {
 			return false
@@ -430,7 +431,9 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 		sent := &c.c.Sent[c.side(h)]
 		sent.BadCRC++
 		if binary.LittleEndian.Uint32(raw[len(raw)-CRCLen:]) == 0 {
-			sent.ZeroCRC++
+			sent.ZeroCRC++ // the sender makes none
+		} else {
+			damaged = c.goodCRCs > 4*(sent.BadCRC-1)
 		}
 		c.t.BadCRC++
 	}
@@ -446,7 +449,7 @@ func (h *half) fpdu(raw []byte, size int, start uint64, from *span) bool {
 	h.more = !ULPDU(u).Control().Last()
 	if len(u) >= ULPDU(u).HeaderLen() {
 		if c.t.shown != nil {
-			h.show(u, length, raw, start, from)
+			h.show(u, length, raw, start, damaged, from)
 		}
 		h.out.segment(h, u, length, start, start+uint64(size), from)
 	} else {

@@ -8,11 +8,11 @@ import (
 
 // show passes a DDP segment to Hooks.Segment. raw is the captured part of
 // its FPDU, markers included, which begins at stream offset start.
-func (h *half) show(u []byte, length int, raw []byte, start uint64, from *span) {
+func (h *half) show(u []byte, length int, raw []byte, start uint64, damaged bool, from *span) {
 	c := h.conn
 	s := &c.t.segment
 	*s = rdma.Segment{
-		From: c.side(h), Data: u, Length: length, First: from.first, Last: from.last,
+		From: c.side(h), Data: u, Length: length, First: from.first, Last: from.last, Damaged: damaged,
 		Follows: !h.out.lost && (h.fpdus > 1 || !h.searched), Sequence: c.streams[h.dir].Sequence(start), Marker: -1,
 	}
 	if h.marked {
@@ -23,7 +23,7 @@ func (h *half) show(u []byte, length int, raw []byte, start uint64, from *span) 
 }
 
 // showMalformed passes what stands in the place of a DDP segment.
-func (h *half) showMalformed(raw []byte, start uint64, from *span) {
+func (h *half) showMalformed(raw []byte, size int, start uint64, from *span) {
 	c := h.conn
 	if c.t.shown == nil || c.verdict != Yes || h.searched {
 		return
@@ -41,6 +41,7 @@ func (h *half) showMalformed(raw []byte, start uint64, from *span) {
 	*s = rdma.Segment{
 		From: c.side(h), Data: b[FPDUHeaderLen:min(FPDUHeaderLen+length, len(b))], Length: length,
 		First: from.first, Last: from.last, Follows: true, Malformed: true,
+		Damaged: c.crc == crcOn && !c.t.o.NoCRC && (len(raw) < size || !c.check(h, raw, start)),
 	}
 	c.t.shown(c.c, s)
 }

@@ -19,6 +19,9 @@ type Segment struct {
 	// the stream has been followed from the MPA frame on. The rest of the stream
 	// has to be searched for the next one.
 	Malformed bool
+	// Damaged says that the checksum of its FPDU is wrong, or that of a malformed one was not captured, although the connection's usually are
+	// right.
+	Damaged bool
 	// Pointer is the first marker in its FPDU that does not point to the FPDU's
 	// beginning, if HasPointer is set (RFC 5044, section 4.3).
 	Pointer    uint16

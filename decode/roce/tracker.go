@@ -338,7 +338,7 @@ func (fl *flow) dropped(icrc Verdict) bool {
 		fl.good++
 	case Bad:
 		fl.bad++
-		return uint64(fl.good) > 4*uint64(fl.bad)
+		return uint64(fl.good) > 4*uint64(fl.bad-1)
 	}
 	return false
 }
