@@ -1,8 +1,8 @@
 // Command duckdb runs the queries for DuckDB that docs/fleet.md shows over the results of a fleet, and prints the first
 // rows of each.
 //
-//	cd cmd/rpcrdma-fleet/duckdb && go run . ../../../docs/fleet.md /data/results
-//	go run . -httpfs install ../../../docs/fleet.md 's3://results?endpoint=https://store:7070'
+//	cd cmd/rpcrdma-fleet/internal/testtools/duckdb && go run . ../../../../../docs/fleet.md /data/results
+//	go run . -httpfs install ../../../../../docs/fleet.md 's3://results?endpoint=https://store:7070'
 //
 // DuckDB reads s3:// with its extension httpfs, which is not part of the library: -httpfs names a file that has it, for
 // the version of DuckDB that is linked here, or has DuckDB install it from its own servers. Without, the objects of

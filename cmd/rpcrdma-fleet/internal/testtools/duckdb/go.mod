@@ -1,4 +1,4 @@
-module github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/duckdb
+module github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/testtools/duckdb
 
 go 1.26.0
 
@@ -99,6 +99,6 @@ require (
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 )
 
-replace github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet => ..
+replace github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet => ../../..
 
-replace github.com/rpcrdma/toolkit => ../../..
+replace github.com/rpcrdma/toolkit => ../../../../..
