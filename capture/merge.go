@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
+
+	"github.com/rpcrdma/toolkit/internal/heap"
 )
 
 // openAll opens each input to find the time of its first packet. Regular files are closed again until their
@@ -25,9 +27,6 @@ func (r *files) openAll() error {
 	}
 	if empties == len(r.inputs) {
 		return empty
-	}
-	for i := len(r.queue)/2 - 1; i >= 0; i-- {
-		r.sift(i)
 	}
 	return nil
 }
@@ -66,7 +65,7 @@ func (r *files) peek(in *input) error {
 	if in.file == nil {
 		in.batch = Batch{}
 	}
-	r.queue = append(r.queue, in)
+	r.queue = heap.Push(r.queue, in, before)
 	return nil
 }
 
@@ -81,34 +80,6 @@ func (in *input) finish() {
 // before reports whether the next packet of a comes before that of b.
 func before(a, b *input) bool {
 	return a.time < b.time || a.time == b.time && a.index < b.index
-}
-
-// sift restores the heap below i.
-func (r *files) sift(i int) {
-	q := r.queue
-	for {
-		c := 2*i + 1
-		if c >= len(q) {
-			return
-		}
-		if c+1 < len(q) && before(q[c+1], q[c]) {
-			c++
-		}
-		if !before(q[c], q[i]) {
-			return
-		}
-		q[i], q[c] = q[c], q[i]
-		i = c
-	}
-}
-
-// drop takes the first input off the queue.
-func (r *files) drop() {
-	last := len(r.queue) - 1
-	r.queue[0] = r.queue[last]
-	r.queue[last] = nil
-	r.queue = r.queue[:last]
-	r.sift(0)
 }
 
 // merge is Read for several inputs.
@@ -133,9 +104,9 @@ func (r *files) merge(b *Batch) error {
 			case err != nil:
 				return err
 			case !ok:
-				r.drop()
+				_, r.queue = heap.Pop(r.queue, before)
 			default:
-				r.sift(0)
+				heap.Fix(r.queue, before)
 			}
 			continue
 		}
@@ -174,13 +145,13 @@ func (r *files) merge(b *Batch) error {
 			// Packets without data take room too.
 			if in.next < len(in.batch.Packets) {
 				in.time = in.batch.Packets[in.next].Time
-				r.sift(0)
+				heap.Fix(r.queue, before)
 			}
 			return nil
 		}
 		if in.next < len(in.batch.Packets) {
 			in.time = in.batch.Packets[in.next].Time
-			r.sift(0)
+			heap.Fix(r.queue, before)
 		}
 	}
 	if len(b.Packets) == 0 {

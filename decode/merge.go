@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/heap"
 )
 
 // merger puts what the groups have found into the order in which one tracker would have found it, a batch at a time.
@@ -128,8 +129,7 @@ func (m *merger) add(e *ending) {
 	if w.head == len(w.queue) {
 		w.queue, w.head = w.queue[:0], 0
 		w.key = e.tx.First().Number
-		m.busy = append(m.busy, e.group)
-		m.up(len(m.busy) - 1)
+		m.busy = heap.Push(m.busy, e.group, m.before)
 	}
 	if w.head > 64 && w.head > len(w.queue)/2 {
 		n := copy(w.queue, w.queue[w.head:])
@@ -151,49 +151,17 @@ func (m *merger) pop() {
 	m.out(e)
 	if w.head < len(w.queue) {
 		w.key = max(w.key, w.queue[w.head].tx.First().Number)
+		heap.Fix(m.busy, m.before)
 	} else {
 		w.queue, w.head = w.queue[:0], 0
-		last := len(m.busy) - 1
-		m.busy[0] = m.busy[last]
-		m.busy = m.busy[:last]
+		_, m.busy = heap.Pop(m.busy, m.before)
 	}
-	m.down()
 }
 
 // before reports whether the first transaction of a group precedes that of another one.
 func (m *merger) before(a, b uint16) bool {
 	x, y := m.groups[a].key, m.groups[b].key
 	return x < y || x == y && a < b
-}
-
-// up moves a group of the heap to its place.
-func (m *merger) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !m.before(m.busy[i], m.busy[parent]) {
-			return
-		}
-		m.busy[i], m.busy[parent] = m.busy[parent], m.busy[i]
-		i = parent
-	}
-}
-
-// down moves the first group of the heap to its place.
-func (m *merger) down() {
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(m.busy) {
-			return
-		}
-		if child+1 < len(m.busy) && m.before(m.busy[child+1], m.busy[child]) {
-			child++
-		}
-		if !m.before(m.busy[child], m.busy[i]) {
-			return
-		}
-		m.busy[i], m.busy[child] = m.busy[child], m.busy[i]
-		i = child
-	}
 }
 
 // out hands a transaction to the consumer. Its group gets it back with a later batch.

@@ -22,6 +22,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/heap"
 )
 
 // Schema is the value of otherData.schema.
@@ -88,7 +89,7 @@ type process struct {
 type direction struct {
 	lanes   lanes
 	threads []uint8 // of each slot: how many tracks below it have a name, plus one
-	flight  queue   // ends of the calls in flight; lane is the number of credits granted
+	flight  []item  // heap of the ends of the calls in flight; lane is the number of credits granted
 	latest  int64   // start of the latest call
 }
 
@@ -333,7 +334,7 @@ func (w *Writer) count(p *process, d *direction, side int, tx *transaction.Trans
 	if tx.Reply.Transport {
 		granted = int(tx.Reply.Header.Credits)
 	}
-	d.flight.push(item{end, granted})
+	d.flight = heap.Push(d.flight, item{end, granted}, item.before)
 	w.inFlight(p, d, side, start)
 	if tx.Call.Transport {
 		w.credits(p, side, 0, start, int64(tx.Call.Header.Credits))
@@ -343,7 +344,8 @@ func (w *Writer) count(p *process, d *direction, side int, tx *transaction.Trans
 // ended counts the calls that had ended at a time.
 func (w *Writer) ended(p *process, d *direction, side int, until int64) {
 	for len(d.flight) > 0 && d.flight[0].key <= until {
-		x := d.flight.pop()
+		var x item
+		x, d.flight = heap.Pop(d.flight, item.before)
 		// Several ends at one moment are one step.
 		if len(d.flight) == 0 || d.flight[0].key > x.key {
 			w.inFlight(p, d, side, x.key)

@@ -3,7 +3,6 @@ package connections
 import (
 	"bufio"
 	"cmp"
-	"container/heap"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/heap"
 )
 
 // List keeps connections, ordered by number, in packed form. What does not fit into memory goes to a temporary file in
@@ -97,28 +97,27 @@ func (l *List) spill() {
 // Each calls f for all connections ordered by number. The argument of f is valid during the call.
 func (l *List) Each(f func(*Connection)) error {
 	l.sort()
-	sources := make(sources, 0, len(l.runs)+1)
+	sources := make([]*source, 0, len(l.runs)+1)
 	for _, r := range l.runs {
 		s := &source{r: bufio.NewReaderSize(io.NewSectionReader(l.file, r.from, r.to-r.from), 16<<10)}
 		if err := s.next(); err != nil {
 			return err
 		}
-		sources = append(sources, s)
+		sources = heap.Push(sources, s, (*source).before)
 	}
 	if len(l.index) > 0 {
 		s := &source{list: l}
 		_ = s.next()
-		sources = append(sources, s)
+		sources = heap.Push(sources, s, (*source).before)
 	}
-	heap.Init(&sources)
 	for len(sources) > 0 {
 		s := sources[0]
 		f(&s.c)
 		switch err := s.next(); {
 		case err == nil:
-			heap.Fix(&sources, 0)
+			heap.Fix(sources, (*source).before)
 		case errors.Is(err, io.EOF):
-			heap.Pop(&sources)
+			_, sources = heap.Pop(sources, (*source).before)
 		default:
 			return err
 		}
@@ -174,19 +173,5 @@ func (s *source) unpack(b []byte) error {
 	return k.End()
 }
 
-// sources is a heap by number.
-type sources []*source
-
-func (s sources) Len() int { return len(s) }
-
-func (s sources) Less(i, j int) bool { return s[i].c.ID < s[j].c.ID }
-
-func (s sources) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-
-func (s *sources) Push(x any) { *s = append(*s, x.(*source)) }
-
-func (s *sources) Pop() any {
-	x := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return x
-}
+// before orders sources by the numbers of their connections.
+func (s *source) before(o *source) bool { return s.c.ID < o.c.ID }

@@ -9,6 +9,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/heap"
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
@@ -87,7 +88,8 @@ func newSlowest(n int) slowest {
 	return slowest{n: n, from: math.MinInt64}
 }
 
-func (s *slowest) less(a, b *Slow) bool {
+// faster orders the heap.
+func faster(a, b *Slow) bool {
 	return a.Total < b.Total || a.Total == b.Total && a.number > b.number
 }
 
@@ -96,39 +98,14 @@ func (s *slowest) wants(total int64) bool { return total > s.from }
 
 // add adds a transaction that it wants.
 func (s *slowest) add(x *Slow) {
-	s.put(x)
+	if len(s.heap) < s.n {
+		s.heap = heap.Push(s.heap, x, faster)
+	} else {
+		s.heap[0] = x
+		heap.Fix(s.heap, faster)
+	}
 	if len(s.heap) == s.n {
 		s.from = s.heap[0].Total
-	}
-}
-
-func (s *slowest) put(x *Slow) {
-	if len(s.heap) < s.n {
-		s.heap = append(s.heap, x)
-		for i := len(s.heap) - 1; i > 0; {
-			up := (i - 1) / 2
-			if !s.less(s.heap[i], s.heap[up]) {
-				break
-			}
-			s.heap[i], s.heap[up] = s.heap[up], s.heap[i]
-			i = up
-		}
-		return
-	}
-	s.heap[0] = x
-	for i := 0; ; {
-		least, left := i, 2*i+1
-		if left < len(s.heap) && s.less(s.heap[left], s.heap[least]) {
-			least = left
-		}
-		if left+1 < len(s.heap) && s.less(s.heap[left+1], s.heap[least]) {
-			least = left + 1
-		}
-		if least == i {
-			return
-		}
-		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
-		i = least
 	}
 }
 

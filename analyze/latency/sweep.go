@@ -1,5 +1,7 @@
 package latency
 
+import "github.com/rpcrdma/toolkit/internal/heap"
+
 // event is a time at which the number of calls or Reads in flight changes.
 type event struct {
 	at      int64 // ns since 1970
@@ -33,46 +35,13 @@ func (l *level) push(e event, budget *int) {
 		return
 	}
 	*budget--
-	l.heap = append(l.heap, e)
-	h := l.heap
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.before(h[up]) {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = e
+	l.heap = heap.Push(l.heap, e, event.before)
 }
 
-func (l *level) pop(budget *int) event {
-	h := l.heap
-	top := h[0]
-	last := h[len(h)-1]
-	h = h[:len(h)-1]
-	l.heap = l.heap[:len(h)]
+func (l *level) pop(budget *int) (e event) {
 	*budget++
-	if len(h) > 0 {
-		i := 0
-		for {
-			down := 2*i + 1
-			if down >= len(h) {
-				break
-			}
-			if down+1 < len(h) && h[down+1].before(h[down]) {
-				down++
-			}
-			if !h[down].before(last) {
-				break
-			}
-			h[i] = h[down]
-			i = down
-		}
-		h[i] = last
-	}
-	return top
+	e, l.heap = heap.Pop(l.heap, event.before)
+	return e
 }
 
 // enter adds a call and returns the number in flight. granted is the credit grant of its reply, 0 if that does not matter.

@@ -314,7 +314,7 @@ func TestClock(t *testing.T) {
 }
 
 // heap is how much memory is in use.
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
@@ -325,7 +325,7 @@ func heap() uint64 {
 // are never answered, of ever new clients, for ever new files, of invented
 // programs; and noise.
 func TestFlood(t *testing.T) {
-	before := heap()
+	before := heapBytes()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var x traffic
 	m := New(Options{Groups: true})
@@ -362,7 +362,7 @@ func TestFlood(t *testing.T) {
 				t.Fatalf("%d rows, %d files, %d clients, %d operations", len(s.Rows), len(s.Files), len(s.Clients), len(s.Ops))
 			}
 			if i%20_000 == 0 {
-				most = max(most, heap()-min(before, heap()))
+				most = max(most, heapBytes()-min(before, heapBytes()))
 			}
 		}
 	}
@@ -416,9 +416,9 @@ func TestHour(t *testing.T) {
 		}
 		switch s {
 		case seconds / 4:
-			early = heap()
+			early = heapBytes()
 		case seconds - 1:
-			late = heap()
+			late = heapBytes()
 		}
 	}
 	s := m.Snapshot()

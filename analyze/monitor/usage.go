@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
+	"github.com/rpcrdma/toolkit/internal/heap"
 )
 
 // Usage is what one file or one client did.
@@ -163,28 +164,12 @@ func (u *usages) most(n int, measure func(*use) int64) []measured {
 	for _, x := range u.all {
 		e := measured{x, measure(x)}
 		if len(h) < n {
-			h = append(h, e)
-			for i := len(h) - 1; i > 0 && h[i].less(h[(i-1)/2]); i = (i - 1) / 2 {
-				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-			}
+			h = heap.Push(h, e, measured.less)
 			continue
 		}
-		if !h[0].less(e) {
-			continue
-		}
-		h[0] = e
-		for i := 0; ; {
-			least := i
-			for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
-				if h[c].less(h[least]) {
-					least = c
-				}
-			}
-			if least == i {
-				break
-			}
-			h[i], h[least] = h[least], h[i]
-			i = least
+		if h[0].less(e) {
+			h[0] = e
+			heap.Fix(h, measured.less)
 		}
 	}
 	return h

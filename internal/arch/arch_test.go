@@ -56,12 +56,13 @@ var rules = []rule{
 	// Memory to files and back: of a state it knows no part.
 	{packages: "internal/snapshot", foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "internal/nearest"},
+	{packages: "internal/heap"},
 	// Tables for people. It is the one way to a library that draws for those who are
 	// no command, and for commands and benchmarks only.
 	{packages: "internal/table", foreign: []string{"github.com/olekukonko/tablewriter"}},
 
 	// Packets. Whatever reads or writes captures needs no protocol.
-	{packages: "capture/...", own: []string{"capture/...", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
+	{packages: "capture/...", own: []string{"capture/...", "internal/heap", "internal/outfile"}, foreign: []string{"github.com/klauspost/compress", "golang.org/x/sys", "golang.org/x/net/bpf"}},
 
 	// Vocabulary and tools that all of decode shares.
 	{packages: "decode/internal/prefetch"},
@@ -106,11 +107,11 @@ var rules = []rule{
 	// The pipeline. It decodes no NFS: consumers do, if they want to.
 	{packages: "decode", own: []string{
 		"capture", "decode/ibcm", "decode/internal/prefetch", "decode/internal/wire", "decode/iwarp", "decode/link", "decode/memory", "decode/oncrpc", "decode/rdma", "decode/roce",
-		"decode/rpcrdma", "decode/tcp", "decode/traced", "decode/transaction", "internal/snapshot",
+		"decode/rpcrdma", "decode/tcp", "decode/traced", "decode/transaction", "internal/heap", "internal/snapshot",
 	}},
 	// It takes the events of kernels, which call procedures by their names.
 	{packages: "decode/traced", own: []string{"capture/ftrace", "decode/nfs", "decode/nfs/nfs4", "decode/rdma", "decode/rpcrdma", "decode/transaction"}, tests: []string{"capture", "decode", "decode/rpc", "internal/testtools/truth"}},
-	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/snapshot"}},
+	{packages: "decode/...", own: []string{"capture", "decode/...", "internal/heap", "internal/snapshot"}},
 
 	// What the kernel wrote. The truth reads it with these, so they stand on
 	// nothing.
@@ -144,7 +145,7 @@ var rules = []rule{
 	{packages: "analyze/connections", own: []string{
 		"analyze/account", "analyze/fabric", "analyze/ndjson", "analyze/stack", "analyze/state", "analyze/text", "capture",
 		"decode", "decode/link", "decode/rdma", "decode/roce", "decode/rpcrdma", "decode/transaction",
-		"internal/snapshot", "internal/printable", "internal/table", "internal/units",
+		"internal/heap", "internal/snapshot", "internal/printable", "internal/table", "internal/units",
 	}},
 	// The table of a transaction's attributes, which formats and filters take them from.
 	{packages: "analyze/fields", own: []string{"decode/link", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr", "internal/digits"}},
@@ -161,13 +162,13 @@ var rules = []rule{
 	{packages: "analyze/state", own: []string{"decode/rdma"}, foreign: []string{"github.com/klauspost/compress"}},
 	{packages: "analyze/latency", own: []string{
 		"analyze/account", "analyze/compound", "analyze/state", "analyze/text", "decode", "decode/link", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction",
-		"internal/snapshot", "internal/units",
+		"internal/heap", "internal/snapshot", "internal/units",
 	}},
 	// All of it from one decoder.
 	{packages: "analyze/onepass", own: []string{
 		"analyze/blame", "analyze/check", "analyze/connections", "analyze/diagnosis", "analyze/filter", "analyze/latency", "analyze/session", "analyze/state", "capture", "decode/...", "internal/snapshot",
 	}},
-	{packages: "analyze/monitor", own: []string{"analyze/adapter", "analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/units"}},
+	{packages: "analyze/monitor", own: []string{"analyze/adapter", "analyze/diagnosis", "analyze/fabric", "analyze/filter", "analyze/ladder", "analyze/latency", "analyze/session", "analyze/text", "capture", "decode/...", "internal/heap", "internal/units"}},
 
 	// Formats of single transactions, and of what others computed.
 	{packages: "analyze/text/results", own: []string{"analyze/check", "analyze/diagnosis", "analyze/kernel", "analyze/latency", "analyze/session", "analyze/text", "decode/...", "internal/printable", "internal/table", "internal/units"}},
@@ -176,7 +177,7 @@ var rules = []rule{
 	{packages: "analyze/journal", own: []string{"analyze/fields", "analyze/filter", "analyze/text", "decode/rpc", "decode/transaction", "internal/printable"}},
 	{packages: "analyze/index", own: []string{"capture", "decode", "decode/transaction"}, foreign: []string{"github.com/klauspost/compress"}, tests: []string{"decode/rpc"}},
 	{packages: "analyze/ladder", own: []string{"analyze/ndjson", "analyze/text", "decode/...", "internal/units"}},
-	{packages: "analyze/chrometrace", own: []string{"analyze/fields", "analyze/ndjson", "analyze/text", "decode/...", "internal/digits"}},
+	{packages: "analyze/chrometrace", own: []string{"analyze/fields", "analyze/ndjson", "analyze/text", "decode/...", "internal/digits", "internal/heap"}},
 	{packages: "analyze/parquet", own: []string{"analyze/compound", "analyze/fabric", "analyze/fields", "analyze/parquet/column", "decode/...", "internal/outfile", "internal/printable"}, foreign: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{packages: "analyze/parquet/column", own: []string{"internal/digits"}, foreign: []string{"github.com/parquet-go/parquet-go"}},
 
