@@ -55,6 +55,7 @@ type suspicion struct {
 	matches  int    // packets in a row that say so
 	matchPSN uint32 // of the last that was exact
 	sole     int    // exact ones to its newest request; negative once another may be its peer, too
+	exact    int    // exact ones at different PSNs; negative once another may be its peer, too, or an answer fits none
 	parted   int    // how often it had been joined to a wrong one
 
 	// What it may be the answers to, in place of the peer there: see reconnected.

@@ -625,9 +625,11 @@ func (t *Tracker) forgetEnded(ref rdma.Ref) {
 // their first packets.
 func (t *Tracker) Flush(ref rdma.Ref) {
 	t.epoch++
-	all := slices.Clone(t.clock.all)
-	slices.SortFunc(all, func(a, b *connection) int { return cmp.Compare(a.First.Number, b.First.Number) })
-	for _, c := range all {
+	inOrder := func() []*connection {
+		return slices.SortedFunc(slices.Values(t.clock.all), func(a, b *connection) int { return cmp.Compare(a.First.Number, b.First.Number) })
+	}
+	t.joinRest(inOrder())
+	for _, c := range inOrder() {
 		t.forget(c, ref)
 	}
 }

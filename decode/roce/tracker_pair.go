@@ -122,7 +122,7 @@ func (x *pairing) match(fl *flow, p *Packet) (best *flow, evidence int) {
 		}
 	}
 	if best == nil && p.Opcode.IsResponse() {
-		fl.suspect = nil // it answers something else
+		fl.suspect, fl.exact = nil, -pairPatience // it answers something else
 	}
 	if best == nil || ties > 0 || evidence < matchingRPC && !fl.matched(best, p, evidence&exactPSN != 0, fits == 1) {
 		return nil, 0
@@ -150,21 +150,54 @@ func (fl *flow) matched(g *flow, p *Packet, exact, alone bool) bool {
 		return false
 	}
 	if fl.suspect != g {
+		if fl.suspect != nil {
+			fl.exact = -pairPatience
+		}
 		fl.suspect, fl.matches, fl.sole = g, 0, 0
 	}
 	fl.matches++
 	if exact && (fl.matches == 1 || p.PSN != fl.matchPSN) {
 		fl.matches += exactWeight - 1
 		fl.matchPSN = p.PSN
+		fl.exact++
 		if g.isNewest(p.PSN) {
 			fl.sole++
 		}
 	}
 	parted := max(fl.parted, g.parted)
 	if !alone || parted > 0 {
-		fl.sole = -pairPatience
+		fl.sole, fl.exact = -pairPatience, -pairPatience
 	}
 	return fl.matches >= pairPatience<<parted || fl.sole >= soleAnswers
+}
+
+// joinRest joins, at the end of the capture, the halves of short connections: each answer fits the other half and no other flow, and two are exact
+// and to its newest request, or three exact.
+func (t *Tracker) joinRest(all []*connection) {
+	claims := make(map[*flow]int) // how many flows answer each
+	for _, c := range all {
+		for _, fl := range c.flows {
+			if fl != nil && fl.unpaired && fl.suspect != nil {
+				claims[fl.suspect]++
+			}
+		}
+	}
+	for _, c := range all {
+		for _, fl := range c.flows {
+			if fl == nil || !fl.unpaired || fl.suspect == nil {
+				continue
+			}
+			g := fl.suspect
+			exact, newest := fl.exact, fl.sole
+			if g.suspect == fl {
+				exact, newest = exact+g.exact, newest+g.sole
+			}
+			if g.unpaired && claims[g] == 1 && min(fl.exact, g.exact) >= 0 && (g.suspect == nil || g.suspect == fl) && !fl.rpc && !g.rpc &&
+				(newest >= soleAnswers-1 || exact >= soleAnswers) {
+				t.join(g, fl)
+			}
+		}
+	}
 }
 
 // confirm holds an answer of fl against a provisional join, which ends if several in a row answer neither the newest request of the peer nor

@@ -401,14 +401,23 @@ func TestPairedSoon(t *testing.T) {
 		w.packet(0, roce.RCWriteOnly, 5000+i, 8, reth(uint64(i), 1, 8))
 		w.ack(1, 5000+i+i%2)
 	}
+	late := func(w *wire, i uint32) {
+		for k := range uint32(3) {
+			w.packet(0, roce.RCWriteOnly, 5000+3*i+k, 8, reth(uint64(i), 1, 8))
+		}
+		w.ack(1, 5000+3*i)
+		w.ack(1, 5001+3*i)
+	}
 	for _, test := range []struct {
 		name  string
 		step  func(*wire, uint32)
 		steps uint32
 		want  int
+		atEnd int // of the capture
 	}{
-		{"two writes", writes, 2, 0}, {"writes", writes, 3, 1}, {"two reads", reads, 2, 0}, {"reads", reads, 3, 1}, {"one packet each", only, 3, 1},
-		{"rough", rough, 100, 0}, {"rough for long", rough, 300, 1}, {"beyond", beyond, 300, 0},
+		{"one write", writes, 1, 0, 0}, {"two writes", writes, 2, 0, 1}, {"writes", writes, 3, 1, 1}, {"two reads", reads, 2, 0, 1}, {"reads", reads, 3, 1, 1},
+		{"one packet each", only, 3, 1, 1}, {"rough", rough, 100, 0, 0}, {"rough for long", rough, 300, 1, 1}, {"beyond", beyond, 300, 0, 0},
+		{"late", late, 2, 0, 1}, {"late once", late, 1, 0, 0},
 	} {
 		w := newWire()
 		for i := range test.steps {
@@ -416,6 +425,9 @@ func TestPairedSoon(t *testing.T) {
 		}
 		if w.rec.merged != test.want {
 			t.Errorf("%s: joined %d times, want %d", test.name, w.rec.merged, test.want)
+		}
+		if w.t.Flush(rdma.Ref{Time: 2, Number: w.n}); w.rec.merged != test.atEnd {
+			t.Errorf("%s: joined %d times at the end of the capture, want %d", test.name, w.rec.merged, test.atEnd)
 		}
 	}
 }
@@ -502,6 +514,51 @@ func TestWrongJoin(t *testing.T) {
 			}
 		}
 		if whole < conns/2 {
+			t.Errorf("seed %d: %d of %d connections are joined", seed, whole, conns/2)
+		}
+		before := w.rec.merged
+		if w.t.Flush(rdma.Ref{Time: 2, Number: w.n}); w.rec.merged != before {
+			t.Errorf("seed %d: %d connections are joined at the end", seed, w.rec.merged-before)
+		}
+	}
+}
+
+// TestShortHalves joins the halves of short connections at the end of the capture, and none of those of which one direction was captured.
+func TestShortHalves(t *testing.T) {
+	for seed := range int64(300) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWire()
+		w.rec.quiet = true
+		const conns = 12 // of every four, one lacks its requests and one its answers
+		var next [conns]uint32
+		for i := range next {
+			next[i] = uint32(r.Intn(1 << 24))
+		}
+		for step := range conns * (2 + r.Intn(3)) {
+			i := step % conns
+			at := func(side uint32) func(*roce.Packet) {
+				return func(p *roce.Packet) { p.DestQP, p.AETH.Syndrome, p.RETH.DMALen = side+uint32(i), roce.ACKUnlimited, 8 }
+			}
+			for range 1 + r.Intn(3) {
+				if i%4 != 1 {
+					w.packet(0, roce.RCWriteOnly, next[i], 8, at(100))
+				}
+				next[i] = (next[i] + 1) & 0xffffff
+			}
+			if i%4 != 3 {
+				w.packet(1, roce.RCAcknowledge, (next[i]-1)&0xffffff, 0, at(200))
+			}
+		}
+		w.t.Flush(rdma.Ref{Time: 2, Number: w.n})
+		whole := 0
+		for _, c := range w.rec.closed {
+			if a, b := c.Ends[0].QPN, c.Ends[1].QPN; a != 0 && b != 0 {
+				if whole++; max(a, b)-min(a, b) != 100 {
+					t.Errorf("seed %d: queue pairs %d and %d are joined", seed, a, b)
+				}
+			}
+		}
+		if whole != conns/2 {
 			t.Errorf("seed %d: %d of %d connections are joined", seed, whole, conns/2)
 		}
 	}
