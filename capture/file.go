@@ -33,8 +33,8 @@ type file struct {
 	ended bool
 	err   error // of the input itself: what made it impossible to go on
 
-	cut     error // of the decompressor, which ended the input early
-	cutTold bool  // a problem with cut as its cause was added
+	cut         error // of the decompressor, which ended the input early
+	cutReported bool  // a problem with cut as its cause was added
 }
 
 // limits are Options in use.
@@ -155,7 +155,7 @@ func (f *file) fill(b *Batch) error {
 			f.ended = true
 			f.carry = nil
 			f.base += int64(pos)
-			if f.cut != nil && !f.cutTold {
+			if f.cut != nil && !f.cutReported {
 				f.problem(f.count+1, f.base, f.cut, "%s data is damaged or cut short", f.src.kind)
 			}
 			if len(b.Packets) == 0 {
@@ -300,7 +300,7 @@ func (f *file) cause() error {
 		return f.err
 	}
 	if f.cut != nil {
-		f.cutTold = true
+		f.cutReported = true
 		return f.cut
 	}
 	return io.ErrUnexpectedEOF

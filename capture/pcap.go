@@ -21,7 +21,7 @@ const (
 	ixiaFileHeader      = pcapFileHeader + 4 // a count of all bytes that follow
 	pcapRecordHeader    = 16
 	kuznetzovHeader     = 24        // adds interface index, protocol, packet type, padding
-	usualSnapLen        = 256 << 10 // what libpcap takes for "no limit"
+	unlimitedSnapLen    = 256 << 10 // what libpcap takes for "no limit"
 	maxWireLength       = 64 << 20  // no link has longer packets, offloads included
 	secondsApart        = 7 * 86400 // records further apart are not believed to follow each other
 	chainLength         = 3         // record headers that must follow each other to believe in the first
@@ -133,7 +133,7 @@ func (d *pcapDecoder) start(f *file, h []byte) {
 		d.order = smallerFirst
 	}
 	snap, link := d.u32(h[16:]), d.u32(h[20:])
-	d.sane = usualSnapLen
+	d.sane = unlimitedSnapLen
 	if snap > d.sane && snap <= d.max { // 0 and huge values mean "no limit"
 		d.sane = snap
 	}
@@ -205,7 +205,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			continue
 		}
 		r := d.recordAt(data[pos:])
-		stray := false
+		outlier := false
 		if !d.strict(&r) || d.haveLast && !near(r.sec, d.lastSec) {
 			v, text := d.judge(data, pos, eof, &r)
 			switch v {
@@ -214,8 +214,8 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 			case verdictBad:
 				d.lose(f, pos, false, text)
 				continue
-			case verdictStray:
-				stray = true
+			case verdictOutlier:
+				outlier = true
 			}
 			if text != "" {
 				f.problem(f.count+1, f.base+int64(pos), nil, "%s (captured %d, on the wire %d, fraction %d); read as it is", text, r.caplen, r.length, r.frac)
@@ -239,7 +239,7 @@ func (d *pcapDecoder) decode(f *file, b *Batch, data []byte, pos int, eof bool) 
 		}
 		f.count++
 		f.last = int64(r.sec)*1e9 + int64(r.frac)*d.scale
-		if !stray {
+		if !outlier {
 			d.lastSec, d.haveLast = r.sec, true
 		}
 		cut := from + int(r.caplen)
@@ -305,10 +305,10 @@ func (d *pcapDecoder) run(room []Packet, data []byte, number uint64, offset int6
 type verdict uint8
 
 const (
-	verdictGood  verdict = iota
-	verdictStray         // good, but its time is far from those of its neighbours
-	verdictBad           // not a record
-	verdictWait          // more bytes are needed to tell
+	verdictGood    verdict = iota
+	verdictOutlier         // good, but its time is far from those of its neighbours
+	verdictBad             // not a record
+	verdictWait            // more bytes are needed to tell
 )
 
 // judge decides about a suspicious record: it is accepted if another record begins where it ends. The text
@@ -326,12 +326,12 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 	case text != "" && (!known || r.frac >= nsPerSecond):
 		return verdictBad, text
 	}
-	ok, stray := false, !known
+	ok, outlier := false, !known
 	next := pos + d.record + int(r.caplen)
 	switch left := len(data) - next; {
 	case left >= d.record:
 		n := d.recordAt(data[next:])
-		stray = stray && !near(n.sec, r.sec)
+		outlier = outlier && !near(n.sec, r.sec)
 		ok = text == "" && (d.strict(&n) || d.blank(&n)) || known && d.tolerable(&n, r.sec)
 	case !eof:
 		return verdictWait, ""
@@ -341,8 +341,8 @@ func (d *pcapDecoder) judge(data []byte, pos int, eof bool, r *pcapRecord) (verd
 		ok = left == 0 || text == ""
 	}
 	switch {
-	case ok && stray:
-		return verdictStray, text
+	case ok && outlier:
+		return verdictOutlier, text
 	case ok:
 		return verdictGood, text
 	case text == "":

@@ -237,7 +237,7 @@ func (w *Writer) startPcap(link LinkType) {
 	le.PutUint16(h[4:], 2)
 	le.PutUint16(h[6:], 4)
 	le.PutUint64(h[8:], 0)
-	le.PutUint32(h[16:], usualSnapLen)
+	le.PutUint32(h[16:], unlimitedSnapLen)
 	le.PutUint32(h[20:], uint32(link))
 	w.put(h)
 }

@@ -41,8 +41,8 @@ func (t *tcpDemux) attempted(c *tcpConn, dir int, f *link.Frame, ref rdma.Ref) {
 	case c.attempt.open:
 		if c.attempt.open = false; f.TCPFlags&tcp.RST != 0 && dir != int(c.attempt.dir) {
 			t.refused.Add(rdma.Given{Count: 1, First: c.First.Number})
-			if t.told != nil {
-				t.told(c.Connection, Asked{})
+			if t.attempt != nil {
+				t.attempt(c.Connection, Asked{})
 			}
 		}
 	}

@@ -200,7 +200,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	d := &Decoder{opt: opt, emit: emit, observer: join(opt.Observers)}
 	d.account(&opt)
 	opt.Transactions.Detach = opt.Transactions.Detach || opt.Concurrent
-	opt.Transactions.Message, opt.Transactions.Stray = d.observer.Message, d.observer.Stray
+	opt.Transactions.Message, opt.Transactions.Unmatched = d.observer.Message, d.observer.Unmatched
 	d.tx = transaction.NewTracker(opt.Transactions, d.emitted)
 	hooks := d.tx.Hooks()
 	hooks.Watcher, hooks.Runs, hooks.Segment = d.observer.Watcher, d.observer.Runs, d.observer.Segment
@@ -210,7 +210,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 	}
 	d.roce = roce.NewTracker(h, hooks, &d.numbers, opt.RoCE)
 	d.tcp.init(h, hooks, &d.numbers, opt.TCP, d.memory.connections)
-	d.tcp.told = d.observer.Attempt
+	d.tcp.attempt = d.observer.Attempt
 	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {
 		d.frags[i] = link.NewReassembler(link.ReassemblerOptions{Bytes: min(8<<20, d.memory.budget.Limit()/8)})
@@ -229,7 +229,7 @@ type handler struct {
 // Send implements rdma.Handler.
 func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
-		if stray := h.d.observer.Stray; stray != nil {
+		if stray := h.d.observer.Unmatched; stray != nil {
 			stray(c, s)
 		}
 		return rdma.Tag{}

@@ -21,8 +21,8 @@ type Observer struct {
 	// Message reports a Send that is a call or a reply of tx, or repeats one on the same connection. It
 	// precedes Send. The transaction is not complete yet.
 	Message func(tx *transaction.Transaction, reply bool, s *rdma.Send)
-	// Stray reports a Send that Message says nothing of.
-	Stray func(c *rdma.Connection, s *rdma.Send)
+	// Unmatched reports a Send that Message says nothing of.
+	Unmatched func(c *rdma.Connection, s *rdma.Send)
 	// Send reports each Send.
 	Send func(c *rdma.Connection, s *rdma.Send)
 	// Operation reports the start of an operation on memory that an open transaction has offered, before
@@ -71,7 +71,7 @@ func join(list []Observer) (o Observer) {
 		}
 		o.Arrival = both2(o.Arrival, x.Arrival)
 		o.Message = both3(o.Message, x.Message)
-		o.Stray = both2(o.Stray, x.Stray)
+		o.Unmatched = both2(o.Unmatched, x.Unmatched)
 		o.Send = both2(o.Send, x.Send)
 		o.Operation = both2(o.Operation, x.Operation)
 		o.OpStart = both3(o.OpStart, x.OpStart)
@@ -100,7 +100,7 @@ func (o *Observer) handles() bool {
 
 // ordered reports whether an Observer has to be told in the order of the capture.
 func (o *Observer) ordered() bool {
-	return o.handles() || o.Arrival != nil || o.Packet != nil || o.Message != nil || o.Stray != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil || o.Counter != nil
+	return o.handles() || o.Arrival != nil || o.Packet != nil || o.Message != nil || o.Unmatched != nil || o.Segment != nil || o.Watcher != nil || o.Attempt != nil || o.Counter != nil
 }
 
 // observed passes what the transaction tracker receives to the observers.

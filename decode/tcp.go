@@ -52,7 +52,7 @@ type tcpDemux struct {
 
 	refused    rdma.Given // attempts to connect
 	unanswered Asked
-	told       func(*rdma.Connection, Asked) // see Observer.Attempt
+	attempt    func(*rdma.Connection, Asked) // see Observer.Attempt
 }
 
 // tcpKey holds the two ends in ascending order.
@@ -365,8 +365,8 @@ func (t *tcpDemux) end(c *tcpConn, ref rdma.Ref) {
 	if c.attempt.open {
 		a := c.asked()
 		t.unanswered.Add(a)
-		if t.told != nil {
-			t.told(c.Connection, a)
+		if t.attempt != nil {
+			t.attempt(c.Connection, a)
 		}
 	}
 	t.shut(c, "", ref)

@@ -37,8 +37,8 @@ func (b *Blame) Ended(tx *transaction.Transaction) {
 	if !tx.SetPhases(&p) || !p.Divided() {
 		return
 	}
-	if b.Recorder.Quiet(c, start) {
-		tx.NewQuiet(&p)
+	if b.Recorder.Unstalled(c, start) {
+		tx.NewClean(&p)
 		if c.Fabric == rdma.IWARP {
 			b.Recorder.Served(c, tx.From.Other(), work(tx), int64(p.Server))
 		}

@@ -39,7 +39,7 @@ type Checker struct {
 	// Rules by subject; transaction has the rules about whole transactions.
 	fabric    fabricRules
 	streams   streamRules
-	strays    strayRules
+	strays    unmatchedRules
 	credits   creditRules
 	memory    memoryRules
 	callbacks callbackRules
@@ -76,7 +76,7 @@ func (c *Count) Skipped() (n uint64) {
 // Observer returns what a Decoder has to tell the Checker.
 func (c *Checker) Observer() decode.Observer {
 	return decode.Observer{
-		Packet: c.Packet, Headers: c.headers(), Message: c.Message, Stray: c.Stray, Operation: c.Operation,
+		Packet: c.Packet, Headers: c.headers(), Message: c.Message, Unmatched: c.Unmatched, Operation: c.Operation,
 		OpStart: c.OpStart, OpData: c.OpData, Event: c.Event, Segment: c.Segment, Merged: c.Merged, Closed: c.Closed, Attempt: c.Attempt,
 	}
 }
@@ -130,7 +130,7 @@ func (c *Checker) settle() {
 	kept := 0
 	for i := range c.pending {
 		p := &c.pending[i]
-		if p.told != nil && *p.told == p.was && !c.finishing && kept < maxUntold {
+		if p.counter != nil && *p.counter == p.was && !c.finishing && kept < maxUntold {
 			c.pending[kept] = *p
 			kept++
 			continue

@@ -88,9 +88,9 @@ const lastUsed = 64
 
 const never = math.MinInt64
 
-// quiet is how long, in nanoseconds, a call lost from the capture may still be open after the loss: the time
+// giveUpTime is how long, in nanoseconds, a call lost from the capture may still be open after the loss: the time
 // that clients wait before they give up.
-const quiet = 60e9
+const giveUpTime = 60e9
 
 // of returns the state of a connection, and creates it if needed.
 func (c *connTable) of(k *rdma.Connection) *conn {
@@ -180,9 +180,9 @@ func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 	switch {
 	case s.many:
 		return Ambiguous, false
-	case !s.began() && at-s.c.Resolve().First.Time <= quiet:
+	case !s.began() && at-s.c.Resolve().First.Time <= giveUpTime:
 		return MidStream, false
-	case s.lost[side] != never && at-s.lost[side] <= quiet:
+	case s.lost[side] != never && at-s.lost[side] <= giveUpTime:
 		return Gaps, false
 	}
 	return 0, true
@@ -190,7 +190,7 @@ func (s *conn) whole(side rdma.Side, at int64) (Reason, bool) {
 
 // offers is whole for the memory that a side offers: the chunk lists of its calls have been captured, too.
 func (s *conn) offers(side rdma.Side, at int64) (Reason, bool) {
-	if s.clipped[side] != never && at-s.clipped[side] <= quiet {
+	if s.clipped[side] != never && at-s.clipped[side] <= giveUpTime {
 		return Cut, false
 	}
 	return s.whole(side, at)

@@ -22,18 +22,18 @@ type ddpStream struct {
 		next        uint32 // MSN of the next message, or of the one under way
 	}
 	// The message under way.
-	open    bool
-	op      iwarp.Opcode
-	queue   uint32
-	offset  uint64 // MO or TO of the next segment
-	stag    uint32
-	reads   openReads
-	ended   rdma.Ref // its Terminate
-	told    bool     // … and that it went on behind it
-	marker  bool     // a wrong marker was told
-	largest int      // FPDU in bytes, without markers
-	longest rdma.Ref // its packet
-	payload int      // the largest TCP payload in bytes
+	open      bool
+	op        iwarp.Opcode
+	queue     uint32
+	offset    uint64 // MO or TO of the next segment
+	stag      uint32
+	reads     openReads
+	ended     rdma.Ref // its Terminate
+	continued bool     // … and that it went on behind it
+	marker    bool     // a wrong marker was reported
+	largest   int      // FPDU in bytes, without markers
+	longest   rdma.Ref // its packet
+	payload   int      // the largest TCP payload in bytes
 }
 
 // queueCount is the number of queues for untagged messages.
@@ -104,8 +104,8 @@ func (c *Checker) Segment(k *rdma.Connection, g *rdma.Segment) {
 	if n := iwarp.FPDULen(g.Length); n > d.largest {
 		d.largest, d.longest = n, g.First
 	}
-	if d.ended.Seen() && !d.told {
-		d.told = true
+	if d.ended.Seen() && !d.continued {
+		d.continued = true
 		c.breach(s, ruleTerminate, g.First, g.From, func() (string, string) {
 			return fmt.Sprintf("nothing after the Terminate message in frame %d", d.ended.Number),
 				iwarp.ULPDU(g.Data).Control().Opcode().String()
@@ -256,7 +256,7 @@ func (c *streamRules) readRequest(s *conn, d *ddpStream, g *rdma.Segment, q iwar
 	x := openRead{stag: q.SinkSTag(), to: q.SinkTO(), size: q.Size()}
 	*r.at(r.next) = x
 	for i := range c.pending {
-		if p := &c.pending[i]; p.told == &d.segments && x.holds(&p.part) {
+		if p := &c.pending[i]; p.counter == &d.segments && x.holds(&p.part) {
 			p.late = true
 		}
 	}
@@ -289,7 +289,7 @@ func (c *streamRules) readResponse(s *conn, g *rdma.Segment, u iwarp.Tagged, len
 		// The request may be late in the capture, or lost: its stream tells when it goes on.
 		segments := &s.ddp[requester].segments
 		c.await(pending{
-			f: f, c: s, gaps: s.misses(), side: 1 << requester, told: segments, was: *segments, part: openRead{stag: u.STag(), to: u.TO(), size: length},
+			f: f, c: s, gaps: s.misses(), side: 1 << requester, counter: segments, was: *segments, part: openRead{stag: u.STag(), to: u.TO(), size: length},
 		})
 		return
 	}

@@ -118,10 +118,10 @@ type asked struct {
 
 // marking is what the IP and VLAN headers of a side said, and its burst.
 type marking struct {
-	seen               bool
-	dscp, priority     uint8
-	dscpTold, prioTold bool
-	number             uint64
+	seen                       bool
+	dscp, priority             uint8
+	dscpReported, prioReported bool
+	number                     uint64
 
 	last    rdma.Ref // the packet before within a message
 	lastPSN uint32
@@ -129,13 +129,13 @@ type marking struct {
 	sent    bool   // Read Responses
 	top     uint32 // PSN of the newest
 
-	cnpLast  int64
-	cnps     uint64
-	cnpFast  uint64
-	cnpFirst rdma.Ref
-	cnpLeast int64
-	cnpTold  bool
-	marked   rdma.Ref // first packet that was marked
+	cnpLast     int64
+	cnps        uint64
+	cnpFast     uint64
+	cnpFirst    rdma.Ref
+	cnpLeast    int64
+	cnpReported bool
+	marked      rdma.Ref // first packet that was marked
 }
 
 const (
@@ -549,8 +549,8 @@ func (c *fabricRules) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 	}
 	if x.dscp == m.dscp {
 		c.ok(ruleDSCP)
-	} else if !m.dscpTold {
-		m.dscpTold = true
+	} else if !m.dscpReported {
+		m.dscpReported = true
 		c.breach(s, ruleDSCP, ref, from, func() (string, string) {
 			return fmt.Sprintf("DSCP %d, as in frame %d", m.dscp, m.number), fmt.Sprintf("DSCP %d", x.dscp)
 		})
@@ -560,8 +560,8 @@ func (c *fabricRules) marking(s *conn, x class, ref rdma.Ref, from rdma.Side) {
 	}
 	if x.priority == m.priority {
 		c.ok(rulePriority)
-	} else if !m.prioTold {
-		m.prioTold = true
+	} else if !m.prioReported {
+		m.prioReported = true
 		c.breach(s, rulePriority, ref, from, func() (string, string) {
 			return fmt.Sprintf("priority %d, as in frame %d", m.priority, m.number), fmt.Sprintf("priority %d", x.priority)
 		})
@@ -593,8 +593,8 @@ func (c *fabricRules) cnp(s *conn, p *packet, from rdma.Side) {
 	}
 	if wrong == "" {
 		c.ok(ruleCNPFormat)
-	} else if !m.cnpTold {
-		m.cnpTold = true
+	} else if !m.cnpReported {
+		m.cnpReported = true
 		c.breach(s, ruleCNPFormat, p.ref, from, func() (string, string) {
 			return "BECN set, PSN 0, and 16 reserved bytes of zero", wrong
 		})

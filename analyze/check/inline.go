@@ -9,8 +9,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 )
 
-// usualInline is the inline threshold, in bytes, that Linux offers on both sides.
-const usualInline = 4096
+// linuxInline is the inline threshold, in bytes, that Linux offers on both sides.
+const linuxInline = 4096
 
 // inline reports inline thresholds that cause chunks.
 func (c *Checker) inline(s *conn) {
@@ -32,7 +32,7 @@ func (c *Checker) inline(s *conn) {
 		}
 		to := from.Other()
 		n := rdma.InlineThreshold(&k.Setup[from].Private, &k.Setup[to].Private)
-		if n >= usualInline {
+		if n >= linuxInline {
 			continue
 		}
 		var why []string
@@ -69,7 +69,7 @@ func (c *Checker) inline(s *conn) {
 		ref = later
 	}
 	f := s.finding(ruleSmallInline, ref, side, by)
-	f.Expected = fmt.Sprintf("%d bytes or more, as between Linux peers", usualInline)
+	f.Expected = fmt.Sprintf("%d bytes or more, as between Linux peers", linuxInline)
 	f.Seen = strings.Join(seen, "; ")
 	c.report(f)
 }

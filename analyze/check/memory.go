@@ -273,7 +273,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	}
 	if !s.rpc {
 		// The first call may appear in the capture after the operation.
-		s.strayed(stray{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
+		s.strayed(unmatchedOp{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
 	tx := c.memory.owner
@@ -291,7 +291,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	if op.Late || op.Length == 0 && op.Kind == rdma.Write && s.c.Fabric == rdma.IWARP {
 		return
 	}
-	c.memory.stray(s, op, ref)
+	c.memory.unmatched(s, op, ref)
 }
 
 // OpData implements decode.Observer.
@@ -324,7 +324,7 @@ func (c *memoryRules) byRequester(k *conn, op *rdma.Op, tx *transaction.Transact
 // suspect is an operation on memory that no open call offers. The call may be missing from the capture, which
 // later packets show.
 type suspect struct {
-	stray
+	unmatchedOp
 	f     *Finding
 	rule  id
 	at    rdma.Ref
@@ -334,8 +334,8 @@ type suspect struct {
 
 const maxSuspects = 64
 
-// stray checks an operation that belongs to no open call.
-func (c *memoryRules) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
+// unmatched checks an operation that belongs to no open call.
+func (c *memoryRules) unmatched(k *conn, op *rdma.Op, ref rdma.Ref) {
 	owner := op.From.Other()
 	rule := ruleAccessNotOffered
 	var hit *offered
@@ -373,7 +373,7 @@ func (c *memoryRules) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	if fine {
 		return
 	}
-	what := stray{owner: owner, kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number}
+	what := unmatchedOp{owner: owner, kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number}
 	switch rule {
 	case ruleAccessNotOffered:
 		k.strayed(what)
@@ -416,8 +416,8 @@ func (c *memoryRules) stray(k *conn, op *rdma.Op, ref rdma.Ref) {
 	k.suspects = append(k.suspects, suspect{what, f, rule, ref, k.wire[owner].next, k.wire[owner].started && !k.wire[owner].announced})
 }
 
-// stray is an operation on memory that no open call had offered.
-type stray struct {
+// unmatchedOp is an operation on memory that no open call had offered.
+type unmatchedOp struct {
 	owner  rdma.Side
 	kind   rdma.OpKind
 	handle uint32
@@ -435,13 +435,13 @@ const (
 	maxOvertakenUsed = 8
 )
 
-// strays are the latest stray operations.
+// strays are the latest unmatched operations.
 type strays struct {
-	ring [maxStrays]stray
+	ring [maxStrays]unmatchedOp
 	at   int
 }
 
-func (s *conn) strayed(x stray) {
+func (s *conn) strayed(x unmatchedOp) {
 	if s.strays == nil {
 		s.strays = new(strays)
 	}
@@ -462,7 +462,7 @@ func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call ui
 }
 
 // is reports whether a segment that a call offers now is the memory that was accessed.
-func (x *stray) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) bool {
+func (x *unmatchedOp) is(owner rdma.Side, s *rpcrdma.Segment, read bool, call uint64) bool {
 	most := uint64(maxOvertaken)
 	if x.used {
 		most = maxOvertakenUsed
@@ -475,7 +475,7 @@ func (c *memoryRules) overtaken(k *conn, s *rpcrdma.Segment, owner rdma.Side, re
 	n := 0
 	for i := range k.suspects {
 		x := &k.suspects[i]
-		if x.rule != ruleAccessWrongKind && x.rule != ruleAccessEmpty && x.stray.is(owner, s, read, call) {
+		if x.rule != ruleAccessWrongKind && x.rule != ruleAccessEmpty && x.unmatchedOp.is(owner, s, read, call) {
 			c.skip(x.rule, Reordered)
 			continue
 		}

@@ -75,8 +75,8 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	}
 }
 
-// Stray is decode.Observer.Stray. It checks Sends that belong to no transaction.
-func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
+// Unmatched is decode.Observer.Unmatched. It checks Sends that belong to no transaction.
+func (c *Checker) Unmatched(k *rdma.Connection, s *rdma.Send) {
 	if k.Fabric == rdma.TCP || k.Fabric == rdma.UDP || s.Length == 0 {
 		return
 	}
@@ -104,11 +104,11 @@ func (c *Checker) Stray(k *rdma.Connection, s *rdma.Send) {
 	}
 }
 
-// strayRules judge Sends that belong to no transaction.
-type strayRules struct{ *verdicts }
+// unmatchedRules judge Sends that belong to no transaction.
+type unmatchedRules struct{ *verdicts }
 
 // done handles an RDMA_DONE.
-func (c *strayRules) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+func (c *unmatchedRules) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	if h.Version != rpcrdma.Version1 {
 		return
 	}
@@ -116,7 +116,7 @@ func (c *strayRules) done(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 }
 
 // repeated handles a reply to a call that was already answered.
-func (c *strayRules) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
+func (c *unmatchedRules) repeated(k *conn, s *rdma.Send, h *rpcrdma.Header) {
 	to := s.From.Other()
 	if why, ok := k.whole(to, s.First.Time); !ok {
 		c.skip(ruleReplyTwice, why)
@@ -140,7 +140,7 @@ const maxRepeats = 16
 
 // reportRepeats reports second replies, once their call has not followed within a few packets; with all set, it reports all of
 // them at once. now is the number of the current packet.
-func (c *strayRules) reportRepeats(k *conn, now uint64, all bool) {
+func (c *unmatchedRules) reportRepeats(k *conn, now uint64, all bool) {
 	for len(k.repeats) > 0 && (all || k.repeats[0].s.Last.Number+maxOvertaken < now) {
 		r := k.repeats[0]
 		k.repeats = slices.Delete(k.repeats, 0, 1)
@@ -149,7 +149,7 @@ func (c *strayRules) reportRepeats(k *conn, now uint64, all bool) {
 }
 
 // answeredAhead drops the suspicion of a reply that came before its call.
-func (c *strayRules) answeredAhead(k *conn, tx *transaction.Transaction) {
+func (c *unmatchedRules) answeredAhead(k *conn, tx *transaction.Transaction) {
 	k.repeats = slices.DeleteFunc(k.repeats, func(r repeat) bool {
 		ahead := r.h.XID == tx.XID && r.s.From != tx.From
 		if ahead {
@@ -160,7 +160,7 @@ func (c *strayRules) answeredAhead(k *conn, tx *transaction.Transaction) {
 }
 
 // alone reports a Send that belongs to no transaction.
-func (c *strayRules) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected, seen string, by Party) {
+func (c *unmatchedRules) alone(k *conn, s *rdma.Send, r id, h *rpcrdma.Header, expected, seen string, by Party) {
 	if c.on[r] == Off || c.opt.Match != nil {
 		return
 	}
@@ -183,7 +183,7 @@ const (
 	minHeader    = 28 // RFC 8166, section 4.5: shorter messages are dropped
 )
 
-func (c *strayRules) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error) {
+func (c *unmatchedRules) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err error) {
 	if c.opt.Match == nil {
 		f := k.finding(ruleHeaderMalformed, s.Last, s.From, k.role(s.From))
 		f.Expected = "an RPC-over-RDMA message"
@@ -209,7 +209,7 @@ func (c *strayRules) malformed(k *conn, s *rdma.Send, h *rpcrdma.Header, err err
 }
 
 // refused handles an answer to a call that was not recognised as one.
-func (c *strayRules) refused(k *conn, tx *transaction.Transaction) bool {
+func (c *unmatchedRules) refused(k *conn, tx *transaction.Transaction) bool {
 	for i := range k.malformed {
 		m := &k.malformed[i]
 		if m.xid != tx.XID || m.from != tx.From {
@@ -227,7 +227,7 @@ func (c *strayRules) refused(k *conn, tx *transaction.Transaction) bool {
 }
 
 // unrefused checks what was not answered when a connection ends.
-func (c *strayRules) unrefused(k *conn) {
+func (c *unmatchedRules) unrefused(k *conn) {
 	for i := range k.malformed {
 		m := &k.malformed[i]
 		switch {
@@ -242,7 +242,7 @@ func (c *strayRules) unrefused(k *conn) {
 	k.malformed = nil
 }
 
-func (c *strayRules) notRefused(k *conn, m *malformed, seen string) {
+func (c *unmatchedRules) notRefused(k *conn, m *malformed, seen string) {
 	if c.opt.Match != nil {
 		return
 	}

@@ -83,12 +83,12 @@ type pending struct {
 	side uint8     // sides that matter, one bit each
 	// until is a time that the capture must have reached.
 	until int64
-	// If told is not nil, the finding waits until a side's stream continues, which shows whether segments are missing. told points to
+	// If counter is not nil, the finding waits until a side's stream continues, which shows whether segments are missing. counter points to
 	// the counter of its segments, was is the first value. late says that the Read Request came meanwhile.
-	told *uint64
-	was  uint64
-	late bool
-	part openRead // the Read Response that came first
+	counter *uint64
+	was     uint64
+	late    bool
+	part    openRead // the Read Response that came first
 }
 
 const (

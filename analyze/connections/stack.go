@@ -17,7 +17,7 @@ func (c *Connection) stack(side rdma.Side) (s stack.Stack, reason string) {
 	setup, client := &c.Setup[side], side == c.Client
 	switch {
 	case !setup.Private.Present:
-		return stack.WithoutPrivate(setup, client, asks.told(), grants.told())
+		return stack.WithoutPrivate(setup, client, asks.forStack(), grants.forStack())
 	case client && asks.Policy == CreditsConstant && c.Policies.Registration.Mode == RegistrationFRWR:
 		return stack.Linux, fmt.Sprintf("private data of RFC 8797, fast registration, always asks for %d", asks.Value)
 	case !client && grants.Policy == CreditsConstant:
@@ -26,8 +26,8 @@ func (c *Connection) stack(side rdma.Side) (s stack.Stack, reason string) {
 	return stack.Unknown, ""
 }
 
-// told are the credits as far as they tell the stack.
-func (c *Credits) told() stack.Credits {
+// forStack are the credits as the recognition of the stack reads them.
+func (c *Credits) forStack() stack.Credits {
 	return stack.Credits{Constant: c.Policy == CreditsConstant, Echo: c.Policy == CreditsEcho, Value: c.Value}
 }
 

@@ -497,7 +497,7 @@ func (r *Recorder) replied(x *call, v *rpc.View) {
 	if x.firstRead != 0 && x.firstRead < x.act {
 		x.act = x.firstRead
 	}
-	if bl := tx.Blame; bl != nil && !bl.Quiet {
+	if bl := tx.Blame; bl != nil && !bl.Clean {
 		for i := range x.lost {
 			x.lost[i] = int64(bl.Of(rdma.Cause(i)))
 		}

@@ -11,9 +11,9 @@ import (
 type congestion struct {
 	first   rdma.Ref // the first marked packet since the last CNP
 	lastCNP rdma.Ref // that went to this side
-	usual   int64    // time between two packets of a transfer while no CNP has come, in 1/16 ns
+	pace    int64    // time between two packets of a transfer while no CNP has come, in 1/16 ns
 	limited bool     // a CNP has come, and the usual pace has not come back since
-	calm    uint8    // packets in a row at the usual pace
+	steady  uint8    // packets in a row at the usual pace
 
 	begun, newest int64 // first and latest packet with payload
 	bytes         uint64
@@ -24,7 +24,7 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	if r.opt.Lean {
 		if s.Class == rdma.ClassCNP {
 			m := &k.marks[s.From.Other()]
-			m.limited, m.calm = true, 0
+			m.limited, m.steady = true, 0
 		}
 		return
 	}
@@ -43,7 +43,7 @@ func (r *Recorder) congested(k *conn, s *rdma.Sighting, again bool) {
 	}
 	r.totals.CNPs++
 	m := &k.marks[s.From.Other()] // whose packets were marked
-	m.limited, m.calm = true, 0
+	m.limited, m.steady = true, 0
 	r.after.reacted(m, s.Ref.Time)
 	if d, ok := between(m.first, s.Ref); ok {
 		r.samples.Add(&r.markToCNP, int64(d))

@@ -111,7 +111,7 @@ func (r *Recorder) WorkStarted(c *rdma.Connection, w *rdma.Work, ref rdma.Ref) {
 		r.unseen(k, d, w, ref)
 	}
 	o := r.start(k, w.From, w.Seq)
-	if r.opt.told() {
+	if r.opt.wantsOperations() {
 		*o = Operation{PSN: w.PSN, Handle: w.Handle, Offset: w.Offset}
 	}
 	// What is not set here is read only if somebody is told of operations.
@@ -223,7 +223,7 @@ func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref
 	if o == nil || o.Kind == rdma.WorkRead { // a Read ends with its last response
 		return
 	}
-	if o.Kind == rdma.WorkSend && !r.opt.told() {
+	if o.Kind == rdma.WorkSend && !r.opt.wantsOperations() {
 		g := &k.dirs[from].open
 		o.live = false
 		g.live--
@@ -240,7 +240,7 @@ func (r *Recorder) WorkAcked(c *rdma.Connection, from rdma.Side, seq uint64, ref
 
 // end takes an operation out of its ring.
 func (r *Recorder) end(k *conn, o *Operation, status Status, ref rdma.Ref) {
-	if r.opt.told() {
+	if r.opt.wantsOperations() {
 		o.Status, o.End = status, ref
 		o.Connection, o.Service = k.c, k.service(r)
 		if o.Kind == rdma.WorkWrite && o.Length == 0 { // of iWARP

@@ -38,7 +38,7 @@ func TestQuiet(t *testing.T) {
 			} else {
 				r.Merged(into, 0, c, 0)
 			}
-			if r.Quiet(c, at) {
+			if r.Unstalled(c, at) {
 				t.Fatalf("step %d: quiet although it has ended", i)
 			}
 			room = r.stalled
@@ -49,8 +49,8 @@ func TestQuiet(t *testing.T) {
 			r.conn(c)
 		}
 		k, _ = c.Watched.(*conn)
-		want := k != nil && k.dirs[0].stalls.quiet(since) && k.dirs[1].stalls.quiet(since)
-		if got := r.Quiet(c, since); got != want {
+		want := k != nil && k.dirs[0].stalls.none(since) && k.dirs[1].stalls.none(since)
+		if got := r.Unstalled(c, since); got != want {
 			t.Fatalf("step %d: quiet since %d: %v, want %v", i, since, got, want)
 		}
 		if answers++; want {

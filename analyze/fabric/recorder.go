@@ -32,8 +32,8 @@ type Options struct {
 	Memory int
 }
 
-// told reports whether anything is done with an operation at its end.
-func (o *Options) told() bool { return !o.Lean || o.Operation != nil }
+// wantsOperations reports whether anything is done with an operation at its end.
+func (o *Options) wantsOperations() bool { return !o.Lean || o.Operation != nil }
 
 // DefaultMemory is how many bytes the histograms of a Recorder take at most.
 const DefaultMemory = 32 << 20
@@ -62,9 +62,9 @@ type Recorder struct {
 	news    int     // how many of gone have ended since
 	scratch []int64
 
-	// quietOf is a connection without stalls since quietFrom; nil if none is known. A stall, and the end of a connection, forgets it.
-	quietOf   *rdma.Connection
-	quietFrom int64
+	// unstalled is a connection without stalls since unstalledFrom; nil if none is known. A stall, and the end of a connection, forgets it.
+	unstalled     *rdma.Connection
+	unstalledFrom int64
 
 	last     *conn
 	sizes    [5][sizeClasses]*group
@@ -206,7 +206,7 @@ func (r *Recorder) Saw(c *rdma.Connection, s *rdma.Sighting) {
 // Merged implements rdma.Watcher.
 func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Connection, was rdma.Side) {
 	b, _ := from.Watched.(*conn)
-	r.last, r.quietOf, from.Watched = nil, nil, over{}
+	r.last, r.unstalled, from.Watched = nil, nil, over{}
 	a := r.conn(into)
 	if b == nil {
 		return
@@ -261,7 +261,7 @@ func (r *Recorder) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 // Closed implements rdma.Watcher.
 func (r *Recorder) Closed(c *rdma.Connection, ref rdma.Ref) {
 	k, _ := c.Watched.(*conn)
-	r.last, r.quietOf, c.Watched = nil, nil, over{}
+	r.last, r.unstalled, c.Watched = nil, nil, over{}
 	if k == nil {
 		if c.Fabric == rdma.TCP || c.Fabric == rdma.UDP {
 			return

@@ -17,20 +17,20 @@ const ReportSchema = "rpcrdma.fabric/1"
 
 // Report is what a Recorder found. Durations are nanoseconds.
 type Report struct {
-	Schema      string       `json:"schema"`
-	Inputs      []string     `json:"inputs"`
-	Totals      Totals       `json:"totals"`
-	Operations  []Group      `json:"operations"` // by kind
-	Services    []Group      `json:"services"`
-	Sizes       []Group      `json:"sizes"`
-	Connections []Connection `json:"connections"`
-	Recovery    []Recovery   `json:"recovery"`
-	Episodes    []*Told      `json:"episodes"` // the longest
-	Blocked     []Blocked    `json:"blocked"`
-	Fatal       []Fatal      `json:"fatal_naks"`
-	Congestion  Congestion   `json:"congestion"`
-	Series      Series       `json:"series"`
-	Notes       []string     `json:"notes"`
+	Schema      string         `json:"schema"`
+	Inputs      []string       `json:"inputs"`
+	Totals      Totals         `json:"totals"`
+	Operations  []Group        `json:"operations"` // by kind
+	Services    []Group        `json:"services"`
+	Sizes       []Group        `json:"sizes"`
+	Connections []Connection   `json:"connections"`
+	Recovery    []Recovery     `json:"recovery"`
+	Episodes    []*EpisodeView `json:"episodes"` // the longest
+	Blocked     []Blocked      `json:"blocked"`
+	Fatal       []Fatal        `json:"fatal_naks"`
+	Congestion  Congestion     `json:"congestion"`
+	Series      Series         `json:"series"`
+	Notes       []string       `json:"notes"`
 }
 
 // Group is operations that have something in common.
@@ -110,8 +110,8 @@ type Frame struct {
 	At     int64  `json:"at_ns"` // since the episode began
 }
 
-// Told is an episode in readable form.
-type Told struct {
+// EpisodeView is an episode in readable form.
+type EpisodeView struct {
 	Connection  int     `json:"connection"`
 	Service     string  `json:"service"`
 	Requester   string  `json:"requester"` // address
@@ -155,7 +155,7 @@ type Fatal struct {
 func (r *Recorder) Report(inputs []string) *Report {
 	p := &Report{
 		Schema: ReportSchema, Inputs: inputs, Totals: r.totals, Operations: []Group{}, Services: []Group{}, Sizes: []Group{},
-		Connections: []Connection{}, Recovery: recoveries(&r.notices), Episodes: []*Told{}, Fatal: []Fatal{}, Blocked: r.blocked(),
+		Connections: []Connection{}, Recovery: recoveries(&r.notices), Episodes: []*EpisodeView{}, Fatal: []Fatal{}, Blocked: r.blocked(),
 		Congestion: r.congestionReport(), Series: r.series.report(), Notes: []string{},
 	}
 	for kind := range r.sizes {
@@ -303,7 +303,7 @@ func (k *connReport) report() (x Connection, ok bool) {
 }
 
 // Tell converts an episode to readable form.
-func (e *Episode) Tell() *Told {
+func (e *Episode) Tell() *EpisodeView {
 	start := e.Start()
 	frame := func(r rdma.Ref) *Frame {
 		if !r.Seen() {
@@ -312,7 +312,7 @@ func (e *Episode) Tell() *Told {
 		return &Frame{r.Number, r.Time - start.Time}
 	}
 	c := e.Connection.Resolve()
-	t := &Told{
+	t := &EpisodeView{
 		Connection: c.ID, Service: e.Service.String(),
 		Requester: link.AddrString(c.Ends[e.From].Addr), Responder: link.AddrString(c.Ends[e.From.Other()].Addr),
 		Notice: e.Notice.String(), Responses: e.Responses, Overtaken: e.Overtaken, Lost: append([]Range{}, e.Lost...), Exact: e.Exact, Repeat: e.Repeat.String(),

@@ -7,7 +7,7 @@ import (
 
 // Observer returns what tells the Recorder of the fabric. Whoever wants only stalls needs little of packets that are the next expected.
 func (r *Recorder) Observer() decode.Observer {
-	if r.opt.told() {
+	if r.opt.wantsOperations() {
 		return decode.Observer{Watcher: r}
 	}
 	return decode.Observer{Watcher: r, Runs: r}

@@ -49,7 +49,7 @@ func (l *stalls) add(r *Recorder, s Stall) {
 	if s.To <= s.From {
 		return
 	}
-	r.quietOf = nil
+	r.unstalled = nil
 	s.Lost = min(s.Lost, s.To-s.From)
 	s.From2, s.To2 = s.From, s.To
 	l.lost[s.Cause] += s.Lost
@@ -167,14 +167,14 @@ func (r *Recorder) known(c *rdma.Connection) (k *conn, ok bool) {
 	return k, ok || k != nil
 }
 
-// Quiet reports whether nothing stalled on the connection since a time; false also
+// Unstalled reports whether nothing stalled on the connection since a time; false also
 // if nothing is known of it.
-func (r *Recorder) Quiet(c *rdma.Connection, since int64) bool {
-	return c == r.quietOf && r.quietFrom <= since || r.quiet(c, since)
+func (r *Recorder) Unstalled(c *rdma.Connection, since int64) bool {
+	return c == r.unstalled && r.unstalledFrom <= since || r.unstalledSince(c, since)
 }
 
-// quiet is Quiet for any connection.
-func (r *Recorder) quiet(c *rdma.Connection, since int64) bool {
+// unstalledSince is Unstalled for any connection.
+func (r *Recorder) unstalledSince(c *rdma.Connection, since int64) bool {
 	k := r.last
 	if k == nil || k.c != c {
 		if k, _ = r.known(c); k == nil {
@@ -183,14 +183,14 @@ func (r *Recorder) quiet(c *rdma.Connection, since int64) bool {
 	}
 	a, b := &k.dirs[0].stalls, &k.dirs[1].stalls
 	if len(a.list)|len(b.list) == 0 { // most connections stall never
-		r.quietOf, r.quietFrom = c, max(a.forgotten, b.forgotten)
-		return r.quietFrom <= since
+		r.unstalled, r.unstalledFrom = c, max(a.forgotten, b.forgotten)
+		return r.unstalledFrom <= since
 	}
-	return a.quiet(since) && b.quiet(since)
+	return a.none(since) && b.none(since)
 }
 
-// quiet reports whether nothing stalled since a time.
-func (l *stalls) quiet(since int64) bool {
+// none reports whether nothing stalled since a time.
+func (l *stalls) none(since int64) bool {
 	for i := range l.list {
 		if l.list[i].To2 > since {
 			return false
@@ -486,35 +486,35 @@ func (r *Recorder) paced(d *direction, m *congestion, last, ref rdma.Ref) {
 		m.went(gap)
 		return
 	}
-	if m.usual == 0 {
+	if m.pace == 0 {
 		d.stalls.add(r, Stall{From: last.Time, To: ref.Time, Lost: gap, Cause: rdma.CauseUnknown})
 		return
 	}
-	usual := m.usual >> paceBits
+	usual := m.pace >> paceBits
 	if gap <= usual+usual/4 {
-		if m.calm++; m.calm >= calmPackets {
-			m.limited, m.calm = false, 0
+		if m.steady++; m.steady >= steadyPackets {
+			m.limited, m.steady = false, 0
 		}
 		return
 	}
-	m.calm = 0
+	m.steady = 0
 	d.stalls.add(r, Stall{From: last.Time, To: ref.Time, Lost: gap - usual, Cause: rdma.CauseCongestion})
 }
 
 // went notes a time between two packets of a sender that is not limited.
 func (m *congestion) went(gap int64) {
-	if gap <<= paceBits; m.usual == 0 || gap < m.usual {
-		m.usual = max(gap, 1)
+	if gap <<= paceBits; m.pace == 0 || gap < m.pace {
+		m.pace = max(gap, 1)
 	} else {
-		m.usual += (min(gap, 4*m.usual) - m.usual) >> paceBits
+		m.pace += (min(gap, 4*m.pace) - m.pace) >> paceBits
 	}
 }
 
 const (
 	paceBits = 4 // fraction of congestion.usual
-	// calmPackets in a row at the usual pace say that the sender is no longer
+	// steadyPackets in a row at the usual pace say that the sender is no longer
 	// limited.
-	calmPackets = 16
+	steadyPackets = 16
 )
 
 // depth is how many RDMA Reads a side may have outstanding; 0 if unknown.

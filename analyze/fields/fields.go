@@ -140,7 +140,7 @@ const (
 	OfProgram              // transactions of the same program, version and protection, with the same delivery, and with headers of the same types and credits
 	OfKind                 // the same, of the same call with the same status
 	OfPlain                // transactions without chunks and RDMA operations
-	OfQuiet                // complete ones without retransmissions, waits, losses, notes and remote invalidation, of packets
+	OfClean                // complete ones without retransmissions, waits, losses, notes and remote invalidation, of packets
 	OfShort                // those with no time in a phase but the server's
 	OfBare                 // those about no more of a file than its handle and its name
 )

@@ -311,7 +311,7 @@ func phase(ph transaction.Phase, doc string) Field {
 
 // lost is an attribute of what the time was lost to.
 func lost(name, doc string, read func(*transaction.Blame) time.Duration) Field {
-	return Field{Name: "lost_ns" + name, Of: OfQuiet, Absent: Null, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: true, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
+	return Field{Name: "lost_ns" + name, Of: OfClean, Absent: Null, Type: Duration, Unit: Nanoseconds, Doc: doc, Blame: true, Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
 		b := v.Tx.Blame
 		if b == nil {
 			return 0, false

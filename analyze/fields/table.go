@@ -25,7 +25,7 @@ const (
 )
 
 func table() []Field {
-	list := slices.Concat(identity(), of(OfQuiet, source()...), of(OfParties, parties()...), called(), frames(), headers(), moved(), times(), outcome(), file(),
+	list := slices.Concat(identity(), of(OfClean, source()...), of(OfParties, parties()...), called(), frames(), headers(), moved(), times(), outcome(), file(),
 		convenient())
 	for i := range list {
 		f := &list[i]
@@ -301,7 +301,7 @@ func moved() []Field {
 			}},
 		packets("reply_bytes", "size of the RPC reply in bytes, chunks included", Count, Octets, func(t *transaction.Transaction) uint64 { return t.Reply.Bytes }),
 	)
-	return append(list, of(OfQuiet,
+	return append(list, of(OfClean,
 		packets("retransmits", "packets seen again", Count, None, func(t *transaction.Transaction) uint64 { return uint64(t.Retransmits) }),
 		Field{Name: "invalidated_handle", Type: Number, Doc: "handle that the reply invalidated",
 			Uint: func(_ *Reader, v *rpc.View) (uint64, bool) { return uint64(v.Tx.Reply.Handle), v.Tx.Reply.Invalidates }},
@@ -322,13 +322,13 @@ func times() []Field {
 		phase(transaction.PhaseAck, "reply's last packet to its acknowledgement"),
 		{Name: "path", Type: Duration, Unit: Nanoseconds, Doc: "the part of the latency when packets were on their way, from what the transport acknowledged", Uint: path},
 		{Name: "data_done", Of: OfPlain, Type: Time, Doc: "last Read Response, if the requester read the result after the reply", Uint: dataDone},
-		{Name: "first_sent", Of: OfQuiet, Type: Time, Doc: "when the call was sent first, if that was on a connection before", Uint: firstSent},
+		{Name: "first_sent", Of: OfClean, Type: Time, Doc: "when the call was sent first, if that was on a connection before", Uint: firstSent},
 		{Name: "app_latency", Type: Duration, Unit: Nanoseconds, Doc: "first sending of the call to data_done, or to the reply's last packet", Uint: func(_ *Reader, v *rpc.View) (uint64, bool) {
 			d, ok := v.Tx.AppLatency()
 			return uint64(d), ok
 		}},
 	}
-	list = append(list, of(OfQuiet,
+	list = append(list, of(OfClean,
 		waited("credit_wait_ns", "time before the call when all credits were in use: at most so long it waited", false, func(t *transaction.Transaction) time.Duration { return t.Credits }),
 		waited("slot_wait_ns", "time before the call when all slots of its session were in use: at most so long it waited", true, func(t *transaction.Transaction) time.Duration { return t.Slots }),
 		lost("", "the same as lost_ns.total", totalLost),
@@ -348,20 +348,20 @@ func times() []Field {
 // outcome is how it went.
 func outcome() []Field {
 	return []Field{
-		{Name: "state", Of: OfQuiet, Absent: Never, Type: Symbol, Doc: "whether it was seen whole", Symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
+		{Name: "state", Of: OfClean, Absent: Never, Type: Symbol, Doc: "whether it was seen whole", Symbols: fixed("complete", "no_reply", "no_call", "incomplete"),
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.State.String() }},
 		{Name: "call_delivery", Of: OfProgram, Absent: Never, Type: Symbol, Doc: "whether the call reached the responder's adapter", Symbols: transaction.Deliveries,
 			Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.CallDelivery().String() }},
 		{Name: "reply_delivery", Of: OfProgram, Absent: Never, Type: Symbol, Doc: "whether the reply, and the data before it, reached the requester's adapter",
 			Symbols: transaction.Deliveries, Symbol: func(_ *Reader, v *rpc.View) string { return v.Tx.ReplyDelivery().String() }},
-		{Name: "notes", Several: true, Of: OfQuiet, Absent: Never, Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
+		{Name: "notes", Several: true, Of: OfClean, Absent: Never, Type: Text, Doc: "what is odd", Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
 				if r.Text(n.String()); r.Stopped() {
 					return
 				}
 			}
 		}},
-		{Name: "note_codes", Several: true, Of: OfQuiet, Absent: Never, Type: Symbol, Doc: "stable codes of the notes", Symbols: noteCodes, Read: func(r *Reader, v *rpc.View) {
+		{Name: "note_codes", Several: true, Of: OfClean, Absent: Never, Type: Symbol, Doc: "stable codes of the notes", Symbols: noteCodes, Read: func(r *Reader, v *rpc.View) {
 			for _, n := range v.Tx.Notes {
 				if r.Symbol(n.Kind.Code()); r.Stopped() {
 					return

@@ -36,9 +36,9 @@ type Clock struct {
 	lows, highs int
 }
 
-// tells reports whether times of the trace can be placed among those of the capture. Clocks that ran apart have
+// usable reports whether times of the trace can be placed among those of the capture. Clocks that ran apart have
 // no one difference, and a part of a call could have any length, or less than none.
-func (c *Clock) tells() bool { return c != nil && c.Known && c.Uncertainty >= 0 }
+func (c *Clock) usable() bool { return c != nil && c.Known && c.Uncertainty >= 0 }
 
 func (c *Clock) atLeast(d int64) {
 	if c.lows == 0 || d > c.low {

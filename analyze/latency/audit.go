@@ -25,8 +25,8 @@ func ackTimeout(exponent uint8) int64 {
 // longTimeout is an ACK timeout at which the loss of a last packet becomes noticeable.
 const longTimeout = int64(time.Second)
 
-// leastDoubled is the fewest packets of a connection for which the share of repeated packets is judged.
-const leastDoubled = 20
+// leastRepeated is the fewest packets of a connection for which the share of repeated packets is judged.
+const leastRepeated = 20
 
 // maxPathMTU is the largest path MTU of InfiniBand and RoCE, in bytes.
 const maxPathMTU = 4096
@@ -52,7 +52,7 @@ func audit(c *rdma.Connection, client rdma.Side, x *Connection) []Remark {
 		}
 		r.warn("%d %s are missing from the capture: times and sizes of the transactions that they belong to are not whole", gaps, unit)
 	}
-	if again, all := c.Sent[0].Retransmitted+c.Sent[1].Retransmitted, c.Sent[0].Packets+c.Sent[1].Packets; all >= leastDoubled && 4*again >= all {
+	if again, all := c.Sent[0].Retransmitted+c.Sent[1].Retransmitted, c.Sent[0].Packets+c.Sent[1].Packets; all >= leastRepeated && 4*again >= all {
 		// The counts do not tell copies from retransmissions: constant reordering causes as many.
 		r.warn("%d of %d packets were seen again. Either the network is that bad, or the capture has packets twice (several mirrored ports, both sides of a router): then what counts as sent again are copies; editcap -d removes those that are equal in every byte", again, all)
 	}

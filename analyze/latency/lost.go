@@ -78,8 +78,8 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	l := g.lost
 	l.n++
 	l.time += int64(p.Total)
-	if tx.Blame.Quiet {
-		l.quiet(p)
+	if tx.Blame.Clean {
+		l.clean(p)
 		return
 	}
 	var most [rdma.NumCauses]int64
@@ -98,8 +98,8 @@ func (g *group) blame(tx *transaction.Transaction, p *transaction.Phases) {
 	}
 }
 
-// quiet adds the phases of a transaction that lost nothing.
-func (l *lost) quiet(p *transaction.Phases) {
+// clean adds the phases of a transaction that lost nothing.
+func (l *lost) clean(p *transaction.Phases) {
 	l.sums[transaction.PhaseCall][rdma.CauseRest] += int64(p.CallTransfer)
 	l.sums[transaction.PhasePull][rdma.CauseRest] += int64(p.ArgumentPull)
 	l.sums[transaction.PhaseServer][rdma.CauseRest] += int64(p.Server)

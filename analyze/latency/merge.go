@@ -152,7 +152,7 @@ type choice struct {
 // choose finds out what counts of a tap, and remembers for the notes what does not.
 func (src *source) choose(t *tap, s *survey, of surveyed) *choice {
 	c := &choice{numbers: make(map[*piece]map[int]int), silent: true}
-	told := told{name: state.ShortName(t.inputs), inputs: t.inputs, beyond: t.beyond}
+	other := elsewhere{name: state.ShortName(t.inputs), inputs: t.inputs, beyond: t.beyond}
 	for _, x := range t.pieces {
 		counts := true
 		if x.seen != nil {
@@ -162,8 +162,8 @@ func (src *source) choose(t *tap, s *survey, of surveyed) *choice {
 		first := of.conn
 		of.conn += len(x.conns)
 		if !counts {
-			told.conns++
-			saturated(&told.transactions, x.all)
+			other.conns++
+			saturated(&other.transactions, x.all)
 			continue
 		}
 		c.silent = c.silent && x.all == 0
@@ -173,8 +173,8 @@ func (src *source) choose(t *tap, s *survey, of surveyed) *choice {
 		}
 		c.numbers[x] = numbers
 	}
-	if told.conns > 0 || told.beyond > 0 {
-		src.told = append(src.told, told)
+	if other.conns > 0 || other.beyond > 0 {
+		src.elsewhere = append(src.elsewhere, other)
 	}
 	return c
 }
@@ -216,13 +216,13 @@ type source struct {
 	accounts       account.Sum
 	accounted      bool
 	overflow       bool
-	told           []told
+	elsewhere      []elsewhere
 	doubtful       string // state.DoubtfulNote
 	back           decode.Backwards
 }
 
-// told is what a tap saw that is counted elsewhere.
-type told struct {
+// elsewhere is what a tap saw that is counted elsewhere.
+type elsewhere struct {
 	name         string
 	inputs       []string
 	conns        int
@@ -270,8 +270,8 @@ func (src *source) account() *account.Account {
 	return nil
 }
 
-// toldTaps is how many taps are named in notes.
-const toldTaps = 16
+// namedTaps is how many taps are named in notes.
+const namedTaps = 16
 
 // finish sorts what is shown, and returns the notes.
 func (src *source) finish() (notes []string) {
@@ -293,8 +293,8 @@ func (src *source) finish() (notes []string) {
 		note("packets or bytes do not fit into 64 bits: they are the largest numbers that do")
 	}
 	note("%d taps: connections are numbered by their start, and calls in flight at once are counted at one tap", src.taps)
-	slices.SortStableFunc(src.told, func(a, b told) int { return slices.Compare(a.inputs, b.inputs) })
-	for _, x := range src.told[:min(len(src.told), toldTaps)] {
+	slices.SortStableFunc(src.elsewhere, func(a, b elsewhere) int { return slices.Compare(a.inputs, b.inputs) })
+	for _, x := range src.elsewhere[:min(len(src.elsewhere), namedTaps)] {
 		if x.conns > 0 {
 			note("%s: %d connections with %d transactions are not counted: a tap nearer the responder saw them, too", x.name, x.conns, x.transactions)
 		}
@@ -305,7 +305,7 @@ func (src *source) finish() (notes []string) {
 	if src.doubtful != "" {
 		note("%s", src.doubtful)
 	}
-	if more := len(src.told) - toldTaps; more > 0 {
+	if more := len(src.elsewhere) - namedTaps; more > 0 {
 		note("%d more taps saw connections that another tap saw, too", more)
 	}
 	return notes

@@ -110,7 +110,7 @@ type Model struct {
 	detail    *Detail
 	drops     func() (uint64, bool)
 	seen      uint64 // ended transactions
-	told      uint64 // of these, how many Options.Message was called with in an earlier pass
+	delivered uint64 // of these, how many Options.Message was called with in an earlier pass
 	lingering int64
 }
 
@@ -157,7 +157,7 @@ func (m *Model) anew(f *filter.Filter, page *uint64) *Model {
 	x.every, x.drops = m.every, m.drops
 	x.watch, x.width, x.plain = m.watch, m.width, m.plain
 	x.linger.watch = m.linger.watch
-	x.number, x.told = m.number, max(m.seen, m.told)
+	x.number, x.delivered = m.number, max(m.seen, m.delivered)
 	if page != nil {
 		x.linger.paging, x.linger.from = true, *page
 	}
@@ -227,12 +227,12 @@ func (m *Model) begin(t int64) { m.start, m.end = t, t+int64(m.opt.Interval) }
 // close ends the current interval.
 func (m *Model) close(span time.Duration) {
 	st := m.d.Stats()
-	quiet := m.closed && m.passed.Packets == 0 && st.Packets == m.mark.Packets
+	idle := m.closed && m.passed.Packets == 0 && st.Packets == m.mark.Packets
 	open, stuck := m.open, m.stuck
 	// Intervals may come as often as packets, and each examines all open transactions. If that is too much
 	// work for the number of packets, the count of an earlier interval is kept.
 	m.visits = min(m.visits+minVisits+visitsEach*int(st.Packets-m.mark.Packets), maxVisits)
-	if (!quiet || open <= maxOpenTried) && open <= m.visits {
+	if (!idle || open <= maxOpenTried) && open <= m.visits {
 		m.visits -= open
 		open, stuck = 0, 0
 		for tx := range m.d.Open() {
@@ -246,11 +246,11 @@ func (m *Model) close(span time.Duration) {
 		}
 		m.open, m.stuck = open, stuck
 	}
-	m.all.close(m.start, open, stuck, quiet)
+	m.all.close(m.start, open, stuck, idle)
 	if m.some != nil {
-		m.some.close(m.start, open, stuck, quiet)
+		m.some.close(m.start, open, stuck, idle)
 	}
-	if !quiet {
+	if !idle {
 		m.conns.roll()
 		m.wires.roll(m.why.Fabric())
 		m.why.Adapters().Roll()
@@ -271,7 +271,7 @@ func (m *Model) close(span time.Duration) {
 func (m *Model) transaction(tx *transaction.Transaction) {
 	v := &m.view
 	v.Set(tx)
-	if m.seen++; m.opt.Message != nil && m.seen > m.told {
+	if m.seen++; m.opt.Message != nil && m.seen > m.delivered {
 		m.opt.Message(v)
 	}
 	now := m.d.Stats().Last.Time

@@ -162,11 +162,11 @@ func clip(b []byte) []byte {
 
 const hex = "0123456789abcdef"
 
-// close ends an interval that began at start. quiet means that neither it nor the previous one had any
+// close ends an interval that began at start. idle means that neither it nor the previous one had any
 // transactions.
-func (s *stats) close(start int64, open, stuck int, quiet bool) {
+func (s *stats) close(start int64, open, stuck int, idle bool) {
 	at := s.slots.push()
-	if quiet {
+	if idle {
 		*at = Slot{Start: start, Open: open, Stuck: stuck}
 		for _, x := range s.ops {
 			x.points[s.slots.last()] = Point{}

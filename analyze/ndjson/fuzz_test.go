@@ -130,7 +130,7 @@ func TestTemplates(t *testing.T) {
 		opt.Transactions.Detach = i%2 == 0
 		holds.Each(t, traffic.Apply(uint8(i), nil), opt, func(v *rpc.View) {
 			if p, ok := v.Tx.Phases(); ok && p.Divided() && v.Tx.Blame == nil {
-				v.Tx.NewQuiet(&p)
+				v.Tx.NewClean(&p)
 			}
 			if alike(t, &e, v) {
 				known++
@@ -186,10 +186,10 @@ func TestChanged(t *testing.T) {
 				}
 			}
 			if p, ok := tx.Phases(); ok && random.IntN(3) > 0 {
-				tx.NewQuiet(&p)
-				tx.Blame.Quiet = random.IntN(2) == 0
+				tx.NewClean(&p)
+				tx.Blame.Clean = random.IntN(2) == 0
 				if random.IntN(10) == 0 {
-					tx.Blame.Quiet, tx.Blame.Shares[transaction.PhaseServer][rdma.Cause(1+random.IntN(rdma.NumCauses-1))] = false, 1
+					tx.Blame.Clean, tx.Blame.Shares[transaction.PhaseServer][rdma.Cause(1+random.IntN(rdma.NumCauses-1))] = false, 1
 				}
 			}
 			change(random, tx, number)

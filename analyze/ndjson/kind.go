@@ -76,7 +76,7 @@ func (e *Encoder) common(k *kind, v *rpc.View) bool {
 	}
 	if tx.State == transaction.Complete && tx.Retransmits|len(tx.Notes) == 0 && tx.Credits|tx.Slots == 0 && !tx.Reply.Invalidates &&
 		(tx.Blame == nil || tx.Blame.Lossless()) {
-		k.same |= 1 << fields.OfQuiet
+		k.same |= 1 << fields.OfClean
 	}
 	if p := e.reader.Phases(v); p != nil && p.CallTransfer|p.ArgumentPull|p.PullWait|p.ResultPush|p.ReplyTransfer == 0 {
 		k.same |= 1 << fields.OfShort

@@ -72,7 +72,7 @@ const operationBytes = 192
 // NewOperationWriter makes one. Row groups end after so many bytes, uncompressed; 0
 // takes GroupBytes.
 func NewOperationWriter(w io.Writer, metadata map[string]string, group int) *OperationWriter {
-	c := &usual
+	c := &standard
 	if group <= 0 {
 		group = GroupBytes
 	} else {

@@ -88,13 +88,13 @@ type alike uint8
 
 const (
 	isPlain alike = 1 << iota
-	isQuiet
+	isClean
 	isShort
 	isBare
 	isUnknown   // what was lost is not known
 	isUndivided // the time is not divided
 
-	isUsual = isPlain | isQuiet | isShort | isBare
+	isCommon = isPlain | isClean | isShort | isBare
 )
 
 // common counts a row of what most transactions have in common, or lack.
@@ -105,7 +105,7 @@ func (e *encoder) common(v *rpc.View) {
 	}
 	if tx.State == transaction.Complete && tx.Kernel == nil && tx.Retransmits|len(tx.Notes) == 0 && tx.Credits|tx.Slots == 0 && !tx.Reply.Invalidates &&
 		(tx.Blame == nil || tx.Blame.Lossless()) {
-		x |= isQuiet
+		x |= isClean
 	}
 	if tx.Blame == nil {
 		x |= isUnknown
@@ -118,7 +118,7 @@ func (e *encoder) common(v *rpc.View) {
 	if f := v.File(); f == nil || f.To == nil && !f.HasRange && !f.HasMoved && f.Stable == "" && !f.EOF {
 		x |= isBare
 	}
-	if x == e.alike && x&isUsual == isUsual {
+	if x == e.alike && x&isCommon == isCommon {
 		e.rowsAlike++
 		return
 	}
@@ -126,7 +126,7 @@ func (e *encoder) common(v *rpc.View) {
 	changed := x ^ e.alike
 	e.alike = x
 	e.count(fields.OfPlain, v, x&isPlain != 0, false)
-	e.count(fields.OfQuiet, v, x&isQuiet != 0, changed&isUnknown != 0)
+	e.count(fields.OfClean, v, x&isClean != 0, changed&isUnknown != 0)
 	e.count(fields.OfShort, v, x&isShort != 0, changed&isUndivided != 0)
 	e.count(fields.OfBare, v, x&isBare != 0, false)
 }
@@ -136,7 +136,7 @@ func (e *encoder) countAlike() {
 	if e.rowsAlike == 0 {
 		return
 	}
-	for _, s := range [...]fields.Scope{fields.OfPlain, fields.OfQuiet, fields.OfShort, fields.OfBare} {
+	for _, s := range [...]fields.Scope{fields.OfPlain, fields.OfClean, fields.OfShort, fields.OfBare} {
 		e.runs[s].rows += e.rowsAlike
 	}
 	e.rowsAlike = 0

@@ -63,7 +63,7 @@ func (all *pairs) alike(t *testing.T, which, size uint8, program []byte, most in
 	v := rpc.View{Names: &rpc.Names{}}
 	d := decode.New(decode.Options{}, func(tx *transaction.Transaction) {
 		if ph, ok := tx.Phases(); ok && ph.Divided() {
-			tx.NewQuiet(&ph)
+			tx.NewClean(&ph)
 		}
 		v.Set(tx)
 		if err := p.counted.Add(&v); err != nil {
@@ -99,7 +99,7 @@ func (all *pairs) alike(t *testing.T, which, size uint8, program []byte, most in
 func long(t *testing.T, w *Writer, v *rpc.View) {
 	t.Helper()
 	if v.Tx.Blame != nil {
-		v.Tx.Blame.Quiet = false
+		v.Tx.Blame.Clean = false
 	}
 	if err := w.Add(v); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestUsualFiles(t *testing.T) {
 					holds.ChangeFile(random, f)
 				}
 				if p, ok := tx.Phases(); ok && p.Divided() {
-					tx.NewQuiet(&p)
+					tx.NewClean(&p)
 				}
 				if err := a.Add(&v); err != nil {
 					t.Error(err)

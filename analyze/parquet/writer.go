@@ -41,8 +41,8 @@ type shape struct {
 
 // Operations are compressed more. Of transactions, the faster level makes files a tenth longer at most.
 var (
-	usual = shape{&zstdCodec{level: zstd.SpeedDefault}, 64 << 10, 32 << 10, 1 << 20}
-	small = shape{&zstdCodec{level: zstd.SpeedFastest}, 16 << 10, 4 << 10, 128 << 10}
+	standard = shape{&zstdCodec{level: zstd.SpeedDefault}, 64 << 10, 32 << 10, 1 << 20}
+	small    = shape{&zstdCodec{level: zstd.SpeedFastest}, 16 << 10, 4 << 10, 128 << 10}
 )
 
 // Writer writes one file. It is not safe for concurrent use.
@@ -55,7 +55,7 @@ type Writer struct {
 // NewWriter makes a Writer of one file. Entries of metadata go into the file's
 // key-value metadata.
 func NewWriter(w io.Writer, metadata map[string]string) *Writer {
-	return newWriter(w, metadata, &usual, GroupBytes)
+	return newWriter(w, metadata, &standard, GroupBytes)
 }
 
 // NewSmallWriter is NewWriter for programs with little memory: row groups end after so
@@ -71,7 +71,7 @@ func newWriter(w io.Writer, metadata map[string]string, s *shape, group int) *Wr
 		Metadata: m, CreatedBy: createdBy + " version (build )", Rows: maxGroupRows, Bytes: group,
 		// With small groups pages are small, too: all columns together have one of them in memory.
 		PageRows: min(max(group>>10, 512), 8192), PageBytes: min(max(group/4, 64<<10), 1<<20),
-		Dictionary: int(s.dictionary), Codec: small.codec, Concurrent: s == &usual && runtime.GOMAXPROCS(0) > 1,
+		Dictionary: int(s.dictionary), Codec: small.codec, Concurrent: s == &standard && runtime.GOMAXPROCS(0) > 1,
 	})
 	x := &Writer{w: f, enc: encoder{rows: rows}}
 	f.BeforePage(x.enc.flush)

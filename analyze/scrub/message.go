@@ -275,8 +275,8 @@ func (o *observer) Closed(c *rdma.Connection) {
 	delete(o.untagged, sender{c, 1})
 }
 
-// Stray is decode.Observer.Stray: of a Send that is not a call or reply, no more than a transport header is known.
-func (o *observer) Stray(c *rdma.Connection, x *rdma.Send) {
+// Unmatched is decode.Observer.Unmatched: of a Send that is not a call or reply, no more than a transport header is known.
+func (o *observer) Unmatched(c *rdma.Connection, x *rdma.Send) {
 	s := (*Scrubber)(o)
 	s.stats.Other++
 	out := s.zeros(len(x.Data))

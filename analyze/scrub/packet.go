@@ -30,8 +30,8 @@ type held struct {
 
 // Usual numbers of what a packet has, for which there is room at first: headers of IP and UDP, one unit.
 const (
-	usualSums  = 2
-	usualUnits = 1
+	cachedSums  = 2
+	cachedUnits = 1
 )
 
 // span is a part of a packet.
@@ -75,8 +75,8 @@ type unitRef struct {
 func (h *held) reset() {
 	if h.sums == nil {
 		room := new(struct {
-			sums  [usualSums]summed
-			units [usualUnits]unit
+			sums  [cachedSums]summed
+			units [cachedUnits]unit
 		})
 		h.sums, h.units = room.sums[:0], room.units[:0]
 	}

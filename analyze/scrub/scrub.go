@@ -174,7 +174,7 @@ func (s *Scrubber) decoder(opt decode.Options) *decode.Decoder {
 	opt.Transactions.Withdrawn = func(tx *transaction.Transaction) { s.forget(tx.Serial()) }
 	o := (*observer)(s)
 	opt.Observe(decode.Observer{
-		Arrival: o.Arrival, Message: o.Message, Stray: o.Stray, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
+		Arrival: o.Arrival, Message: o.Message, Unmatched: o.Unmatched, Operation: o.Operation, OpData: o.OpData, Segment: o.Segment, Closed: o.Closed,
 	})
 	return decode.New(opt, s.ended)
 }

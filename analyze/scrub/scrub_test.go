@@ -202,7 +202,7 @@ func secretsOf(t testing.TB, in packets) *secrets {
 	s := &secrets{byHead: map[[leastSecret]byte][]secret{}, data: map[[dataWindow]byte]bool{}}
 	var view rpc.View
 	o := &dataOf{s, map[transferKey]bool{}}
-	opt := decode.Options{Observers: []decode.Observer{{Stray: o.Stray, Operation: o.Operation, OpData: o.OpData}}}
+	opt := decode.Options{Observers: []decode.Observer{{Unmatched: o.Unmatched, Operation: o.Operation, OpData: o.OpData}}}
 	d := decode.New(opt, func(tx *transaction.Transaction) {
 		view.SetAll(tx)
 		for _, m := range []xdr.Message{view.Args(), view.Result()} {

@@ -70,7 +70,7 @@ type Known struct {
 	Kind         Kind
 	Level        Level
 	System, Name string
-	Tells        string // what nothing else tells
+	Only         string // what nothing else tells
 }
 
 // Events are all of them. What comes first in the life of a call stands first.

@@ -237,12 +237,12 @@ func (r *eventReader) read(module string) (list []found, err error) {
 			}
 			continue
 		case err != nil:
-			r.notes = append(r.notes, fmt.Sprintf("this kernel has no event %s: %s cannot be told", k.Name, k.Tells))
+			r.notes = append(r.notes, fmt.Sprintf("this kernel has no event %s: %s cannot be told", k.Name, k.Only))
 			continue
 		}
 		f, err := ftrace.NewFormat(string(b))
 		if err != nil {
-			r.notes = append(r.notes, fmt.Sprintf("this kernel's format of event %s cannot be read: %s cannot be told (%v)", k.Name, k.Tells, err))
+			r.notes = append(r.notes, fmt.Sprintf("this kernel's format of event %s cannot be read: %s cannot be told (%v)", k.Name, k.Only, err))
 			continue
 		}
 		if k.Kind == ftrace.Latency && r.opt.level() == ftrace.Calls && !f.Has(ftrace.Connected) {

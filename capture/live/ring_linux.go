@@ -137,7 +137,7 @@ func openRing(name string, opt *Options, l layout, of *group) (_ *ring, err erro
 	if err = r.attach(at); err != nil {
 		return nil, fmt.Errorf("%s: filter: %w", name, err)
 	}
-	if opt.Segments && tellsSegments() && unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1) == nil {
+	if opt.Segments && reportsSegments() && unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1) == nil {
 		r.front = netHeader
 	}
 	req := unix.TpacketReq3{
@@ -177,9 +177,9 @@ func (r *ring) countMissed(sys string) {
 	}
 }
 
-// tellsSegments reports whether the kernel can report the segments of UDP: before Linux 6.2 it drops those
+// reportsSegments reports whether the kernel can report the segments of UDP: before Linux 6.2 it drops those
 // packets instead.
-func tellsSegments() bool {
+func reportsSegments() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return false

@@ -258,7 +258,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	}
 	d.journal, _ = p.(*journalPrinter)
 	if o.quiet {
-		d.quiet(&opt)
+		d.summarize(&opt)
 	}
 	d.prints = d.onlyPrints()
 	j.d = decode.New(opt, d.transaction)
@@ -284,8 +284,8 @@ func (o *dumpOptions) confine() {
 	o.needs.Datagrams = o.format == "journal"
 }
 
-// quiet has a summary instead of lines.
-func (d *dump) quiet(opt *decode.Options) {
+// summarize has a summary instead of lines.
+func (d *dump) summarize(opt *decode.Options) {
 	d.printer, d.summary = nil, newSummary()
 	opt.Observe(decode.Observer{Closed: d.summary.closed})
 	if d.match != nil || d.extract != nil {

@@ -357,7 +357,7 @@ type job struct {
 	box     *sandbox.Box // not nil: the input is captured
 	early   func()       // removes the signal handler installed when the interfaces are opened
 	resume  *resume      // not nil: the input continues another one
-	told    *whole       // not nil: what an index told of the input, which was not read
+	indexed *whole       // not nil: what an index told of the input, which was not read
 	missed  uint64       // transactions for which the filter does not hold
 	matched bool         // it holds for one
 }

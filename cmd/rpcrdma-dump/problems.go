@@ -27,7 +27,7 @@ func inputProblems(n *cli.Problems, in *input, d *decode.Decoder, stopped bool, 
 		Malformed: r.orphans(d.Orphans()).Malformed,
 	}
 	n.Selected(in.span)
-	n.Doubled(in.Reader)
+	n.CapturedTwice(in.Reader)
 	o.print(n, list)
 }
 

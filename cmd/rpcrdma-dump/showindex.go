@@ -85,7 +85,7 @@ func (o *showOptions) indexed(j *job, fresh func() *showing, out *output) (*show
 		if !out.end(append(out.begin(), a.buf.Bytes()...)) {
 			j.stop()
 		}
-		j.told = &a.whole
+		j.indexed = &a.whole
 		return x, nil
 	}
 	if errors.Is(err, decode.ErrStateSettings) {
@@ -216,8 +216,8 @@ func (a *answer) of(j *job, f *os.File, fresh func() *showing) (*showing, error)
 	return show, nil
 }
 
-// errDoubled means that a part of a capture does not tell which packets of it are copies.
-var errDoubled = errors.New("packets come more than once: which are copies is known of the whole capture only")
+// errCapturedTwice means that a part of a capture does not tell which packets of it are copies.
+var errCapturedTwice = errors.New("packets come more than once: which are copies is known of the whole capture only")
 
 // errGuarded means that a part of a capture does not tell all.
 var errGuarded = errors.New("some calls are protected by Kerberos: what is said of them needs the whole capture")
@@ -351,7 +351,7 @@ func (m *making) run(j *job, progress bool) error {
 	case guarded(j.keys):
 		err = errGuarded
 	case j.in.duplicated():
-		err = errDoubled
+		err = errCapturedTwice
 	default:
 		err = m.Finish(j.d, w)
 	}
@@ -369,10 +369,10 @@ func (j *job) finishShow(err, out error) error {
 	switch {
 	case j.d == nil && err != nil: // nothing was read
 		return err
-	case j.told == nil || out != nil || err != nil:
+	case j.indexed == nil || out != nil || err != nil:
 		return j.finish(err, out)
 	}
-	j.told.Outcome.print(j.notes, j.told.list(j.in.names[0]))
+	j.indexed.Outcome.print(j.notes, j.indexed.list(j.in.names[0]))
 	if j.notes.Damaged() {
 		return cli.ErrDamaged
 	}

@@ -356,7 +356,7 @@ func (o *planOptions) once(ctx context.Context, s *cli.Streams, name string, arg
 		problems.Files(list, total, &st)
 		problems.Headers(&orphans.Malformed)
 		problems.Selected(span)
-		problems.Doubled(in)
+		problems.CapturedTwice(in)
 		problems.Backwards(&st)
 		problems.Packets(&st, total)
 		if a := d.Account(); a.Packets > 0 && a.Transactions == 0 {

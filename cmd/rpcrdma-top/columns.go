@@ -232,7 +232,7 @@ func (u *ui) chooseKey(key string) {
 		}
 	case "d":
 		u.layout[u.view] = arrangement{}
-		p.sort, p.turn = usualSort(u.view), false
+		p.sort, p.turn = defaultSort(u.view), false
 		u.choose()
 	case "w":
 		u.keep()
@@ -287,7 +287,7 @@ func (u *ui) keep() {
 		names = append(names, t.columns[i].called())
 	}
 	sorted := ""
-	if p.sort != usualSort(u.view) || p.turn {
+	if p.sort != defaultSort(u.view) || p.turn {
 		sorted = sortName(t, p.sort, p.turn)
 	}
 	if err := u.config.keep(strings.ToLower(viewNames[u.view]), names, sorted); err != nil {

@@ -16,7 +16,7 @@ func inputProblems(n *cli.Problems, e monitor.Ending) {
 	if src, ok := e.Reader.(*source); ok {
 		n.Selected(src.span)
 		n.Snapped(src.cut.Load())
-		n.Doubled(src.Reader)
+		n.CapturedTwice(src.Reader)
 	}
 	n.Backwards(&s.Decoder)
 	n.Headers(&s.Orphans.Malformed)

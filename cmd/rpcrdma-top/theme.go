@@ -31,8 +31,8 @@ type theme struct {
 	colors     [tones]ink
 }
 
-// usualInks are the colors unless a theme or the user has others.
-var usualInks = [tones]ink{
+// defaultInks are the colors unless a theme or the user has others.
+var defaultInks = [tones]ink{
 	good: {"2", "10"}, warn: {"3", "11"}, bad: {"1", "9"}, accent: {"4", "14"},
 	part0: {"8", "7"}, part1: {"5", "13"}, part2: {"3", "11"}, part3: {"2", "10"}, part4: {"4", "12"},
 	heat0: {"4", "4"}, heat1: {"6", "6"}, heat2: {"2", "10"}, heat3: {"3", "11"}, heat4: {"1", "9"},
@@ -49,7 +49,7 @@ var themeNames = []string{"auto", "dark", "light", "high-contrast", "none"}
 
 // parseTheme finds a theme by its name.
 func parseTheme(name string) (*theme, error) {
-	t := &theme{colors: usualInks}
+	t := &theme{colors: defaultInks}
 	switch name {
 	case "", "auto":
 	case "dark":

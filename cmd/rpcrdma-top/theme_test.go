@@ -38,7 +38,7 @@ func TestThemes(t *testing.T) {
 	if drawn["auto"] != drawn["dark"] && drawn["auto"] != drawn["light"] {
 		t.Error("auto is neither dark nor light")
 	}
-	th := &theme{colors: usualInks, background: darkBackground}
+	th := &theme{colors: defaultInks, background: darkBackground}
 	th.set(bad, "#102030")
 	if got := newStyles(&bytes.Buffer{}, true, th).paint(bad, "x"); !strings.Contains(got, "38;2;16;32;48") {
 		t.Errorf("%q", got)

@@ -117,8 +117,8 @@ type notice struct{}
 // byTime is the index of the column with the time spent, in several tables.
 const byTime = 6
 
-// usualSort is the column that a view is sorted by.
-func usualSort(v view) int {
+// defaultSort is the column that a view is sorted by.
+func defaultSort(v view) int {
 	switch v {
 	case overview, files, clients:
 		return byTime
@@ -141,7 +141,7 @@ func newUI(feed feeder, source string, st *styles, g *glyphs) *ui {
 func (u *ui) arrange(a arrangements) {
 	u.layout = a
 	for v := range views {
-		u.at[v].sort, u.at[v].turn = a.by(v, usualSort(v))
+		u.at[v].sort, u.at[v].turn = a.by(v, defaultSort(v))
 	}
 }
 

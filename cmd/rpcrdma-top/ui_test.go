@@ -117,7 +117,7 @@ type screen struct {
 }
 
 func newScreen(t testing.TB, s *script, width, height int) *screen {
-	x := &screen{t: t, ui: newUI(s, "bulk.pcap", newStyles(io.Discard, false, &theme{colors: usualInks}), &unicodeGlyphs), s: s}
+	x := &screen{t: t, ui: newUI(s, "bulk.pcap", newStyles(io.Discard, false, &theme{colors: defaultInks}), &unicodeGlyphs), s: s}
 	x.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return x
 }
@@ -540,7 +540,7 @@ func TestSizes(t *testing.T) {
 				continue
 			}
 			x.g = g
-			x.st = newStyles(io.Discard, color, &theme{colors: usualInks})
+			x.st = newStyles(io.Discard, color, &theme{colors: defaultInks})
 			for v := range views {
 				x.press(string(rune('1' + v)))
 				for _, size := range [][2]int{{40, 10}, {1, 1}, {2, 2}, {10, 3}, {20, 4}, {39, 7}, {80, 24}, {300, 100}, {81, 5}} {
@@ -578,7 +578,7 @@ func TestProgram(t *testing.T) {
 	}
 	defer feed.Stop()
 	var out bytes.Buffer
-	u := newUI(feed, "bulk.pcap", newStyles(&out, false, &theme{colors: usualInks}), &unicodeGlyphs)
+	u := newUI(feed, "bulk.pcap", newStyles(&out, false, &theme{colors: defaultInks}), &unicodeGlyphs)
 	in, keys := io.Pipe()
 	go func() {
 		for _, k := range []string{"2", "\r", "\x1b", "/", "op == READ", "\r", "q"} {

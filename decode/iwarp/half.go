@@ -113,7 +113,7 @@ type half struct {
 func (h *half) data(p []byte, ref rdma.Ref) {
 	if n := len(p); n > 0 {
 		if h.have > 0 && h.mode == modeFraming && h.overrun(p) {
-			h.stray(h.start, h.from.first)
+			h.giveUp(h.start, h.from.first)
 			h.surrender(p, ref, len(h.buf) == h.have)
 			p = nil
 		}
@@ -243,7 +243,7 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 		h.begin()
 	} else if h.misled(p) {
 		h.conn.recognise()
-		h.stray(h.start, h.from.first)
+		h.giveUp(h.start, h.from.first)
 		h.surrender(p, ref, true)
 		return nil
 	}
@@ -268,9 +268,9 @@ func (h *half) greet(p []byte, ref rdma.Ref) []byte {
 	if request, reply, short := mpaKind(h.buf); !short && (request || reply) {
 		// An invalid MPA frame: iWARP nevertheless.
 		h.conn.recognise()
-		h.stray(h.start, h.from.first)
+		h.giveUp(h.start, h.from.first)
 	} else if h.sure && (h.conn.verdict == Yes || h.conn.expected) {
-		h.stray(h.start, h.from.first) // the peer, or the port, says that it is iWARP
+		h.giveUp(h.start, h.from.first) // the peer, or the port, says that it is iWARP
 	} else if h.sure {
 		h.drop()
 		h.conn.refuse()
@@ -301,7 +301,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) {
 				one := span{first: ref, last: ref, packets: 1, latest: ref.Number, lowest: ref.Number}
 				one.until(h.ready)
 				if n < len(p) && !h.follows(p[n:], h.pos+uint64(n)) && h.wrong(p[:n]) {
-					h.stray(h.pos, ref)
+					h.giveUp(h.pos, ref)
 					h.surrender(p, ref, true)
 					return
 				}
@@ -332,7 +332,7 @@ func (h *half) frame(p []byte, ref rdma.Ref) {
 			}
 		}
 		if h.have == h.need && len(h.buf) == h.need && (!h.follows(p, h.pos) || h.torn()) && h.wrong(h.buf) {
-			h.stray(h.start, h.from.first)
+			h.giveUp(h.start, h.from.first)
 			h.surrender(p, ref, true)
 			return
 		}

@@ -235,8 +235,8 @@ func (h *half) wrong(raw []byte) bool {
 	return !h.marked && c.crc == crcOn && c.goodCRCs > 0 && !c.t.o.NoCRC && checksum(raw[:len(raw)-CRCLen]) != binary.LittleEndian.Uint32(raw[len(raw)-CRCLen:])
 }
 
-// stray records that the FPDU at offset from is given up, because its length cannot be right.
-func (h *half) stray(from uint64, ref rdma.Ref) {
+// giveUp records that the FPDU at offset from is given up, because its length cannot be right.
+func (h *half) giveUp(from uint64, ref rdma.Ref) {
 	f := &h.framing
 	if f.astray {
 		return
@@ -247,7 +247,7 @@ func (h *half) stray(from uint64, ref rdma.Ref) {
 // implausible records that no FPDU starts at offset from, where the one before ends: one of the two is wrong.
 func (h *half) implausible(from uint64, ref rdma.Ref) {
 	if h.conn.verdict == Yes && h.fpdus > 0 && !h.unproven {
-		h.stray(from, ref)
+		h.giveUp(from, ref)
 	}
 }
 

@@ -97,18 +97,18 @@ type FastDecoder struct {
 const maxRoutes = 1 << 11
 
 const (
-	etherSize    = 14
-	usualHeaders = etherSize + ipv4Size + udpSize + BTHSize // without tags and options
-	etherIPv4    = 0x0800
-	etherIPv6    = 0x86dd
-	etherVLAN    = 0x8100
-	etherQinQ    = 0x88a8
-	etherOldQ    = 0x9100
-	protoUDP     = 17
-	roceUDP      = Port
-	ipv4Size     = 20
-	ipv6Size     = 40
-	ecnCE        = 3
+	etherSize       = 14
+	untaggedHeaders = etherSize + ipv4Size + udpSize + BTHSize // without tags and options
+	etherIPv4       = 0x0800
+	etherIPv6       = 0x86dd
+	etherVLAN       = 0x8100
+	etherQinQ       = 0x88a8
+	etherOldQ       = 0x9100
+	protoUDP        = 17
+	roceUDP         = Port
+	ipv4Size        = 20
+	ipv6Size        = 40
+	ecnCE           = 3
 )
 
 // Unit is a packet of the fast path, or where to find all of another one. It fills a cache line, since it is written on
@@ -129,19 +129,19 @@ func (d *FastDecoder) Decode(packets []capture.Packet, units []Unit) int {
 		b, l := p.Data, &u.Fast
 		// Most frames are of Ethernet, and have neither a tag nor IP options: then everything is where it always is, and several fields
 		// are compared at once.
-		var h *[usualHeaders + ICRCSize]byte
+		var h *[untaggedHeaders + ICRCSize]byte
 		var start uint32 // EtherType, version and length of the header, type of service
-		if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize {
-			h = (*[usualHeaders + ICRCSize]byte)(b)
+		if p.Link == capture.LinkEthernet && len(b) >= untaggedHeaders+ICRCSize {
+			h = (*[untaggedHeaders + ICRCSize]byte)(b)
 			start = binary.BigEndian.Uint32(h[12:])
 		}
 		var x *[BTHSize + ICRCSize]byte // BTH, and what follows in any case
 		var at, end uint                // from the BTH to the ICRC
 		if start>>8 == etherIPv4<<8|0x45 {
 			const fragment, proto = 0x3fff0000, 0xff
-			at, end = usualHeaders-BTHSize, etherSize+uint(binary.BigEndian.Uint16(h[16:]))
+			at, end = untaggedHeaders-BTHSize, etherSize+uint(binary.BigEndian.Uint16(h[16:]))
 			udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
-			if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || end > uint(len(b)) || end < usualHeaders+ICRCSize ||
+			if binary.BigEndian.Uint32(h[20:])&(fragment|proto) != protoUDP || end > uint(len(b)) || end < untaggedHeaders+ICRCSize ||
 				uint32(udp>>16) != roceUDP<<16|uint32(end-etherSize-ipv4Size) {
 				return i
 			}
@@ -165,7 +165,7 @@ func (d *FastDecoder) Decode(packets []capture.Packet, units []Unit) int {
 			} else {
 				l.Route = d.route(b[etherSize:], ipv4Size)
 			}
-			x = (*[BTHSize + ICRCSize]byte)(h[usualHeaders-BTHSize:])
+			x = (*[BTHSize + ICRCSize]byte)(h[untaggedHeaders-BTHSize:])
 		} else {
 			if at, end = d.anywhere(p.Link, b, l); end == 0 {
 				return i
@@ -345,10 +345,10 @@ func (d *FastDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 		p := &packets[i]
 		b := p.Data
 		var q *Route
-		if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize {
-			h := (*[usualHeaders + ICRCSize]byte)(b)
+		if p.Link == capture.LinkEthernet && len(b) >= untaggedHeaders+ICRCSize {
+			h := (*[untaggedHeaders + ICRCSize]byte)(b)
 			both := binary.LittleEndian.Uint64(h[etherSize+12:])
-			if q = d.recent[routeSlot(both)]; q != nil && (q.hosts.src != both || q.hosts.six || !usualIPv4(h, len(b))) {
+			if q = d.recent[routeSlot(both)]; q != nil && (q.hosts.src != both || q.hosts.six || !untaggedIPv4(h, len(b))) {
 				q = nil
 			}
 		}
@@ -368,7 +368,7 @@ func (d *FastDecoder) Groups(packets []capture.Packet, groups []uint16) int {
 // which hosts it is. Of any other packet link.Decode says the same addresses, that it is UDP, and that it is in no tunnel.
 func (d *FastDecoder) RouteOf(p *capture.Packet) *Route {
 	b := p.Data
-	if p.Link == capture.LinkEthernet && len(b) >= usualHeaders+ICRCSize && usualIPv4((*[usualHeaders + ICRCSize]byte)(b), len(b)) {
+	if p.Link == capture.LinkEthernet && len(b) >= untaggedHeaders+ICRCSize && untaggedIPv4((*[untaggedHeaders + ICRCSize]byte)(b), len(b)) {
 		return d.route(b[etherSize:], ipv4Size)
 	}
 	at, net, n := datagram(p.Link, b, &d.peek)
@@ -378,13 +378,13 @@ func (d *FastDecoder) RouteOf(p *capture.Packet) *Route {
 	return d.route(b[at:], net)
 }
 
-// usualIPv4 reports whether a frame of n bytes is RoCEv2 in IPv4, without tag and options, as far as its headers up to UDP say.
-func usualIPv4(h *[usualHeaders + ICRCSize]byte, n int) bool {
+// untaggedIPv4 reports whether a frame of n bytes is RoCEv2 in IPv4, without tag and options, as far as its headers up to UDP say.
+func untaggedIPv4(h *[untaggedHeaders + ICRCSize]byte, n int) bool {
 	const fragment, proto = 0x3fff0000, 0xff // as in Decode
 	end := etherSize + uint(binary.BigEndian.Uint16(h[16:]))
 	udp := binary.BigEndian.Uint64(h[etherSize+ipv4Size:])
 	return binary.BigEndian.Uint32(h[12:])>>8 == etherIPv4<<8|0x45 && binary.BigEndian.Uint32(h[20:])&(fragment|proto) == protoUDP &&
-		end <= uint(n) && end >= usualHeaders+ICRCSize && uint32(udp>>16) == roceUDP<<16|uint32(end-etherSize-ipv4Size)
+		end <= uint(n) && end >= untaggedHeaders+ICRCSize && uint32(udp>>16) == roceUDP<<16|uint32(end-etherSize-ipv4Size)
 }
 
 // fastOpcode says of an opcode what is needed of one that may be on the fast path.

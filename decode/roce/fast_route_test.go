@@ -73,7 +73,7 @@ func TestRoutesBounded(t *testing.T) {
 
 // Hosts with IPv6 whose addresses begin as those of others with IPv4 are not these.
 func TestRouteOfFamily(t *testing.T) {
-	b := make([]byte, usualHeaders+ICRCSize)
+	b := make([]byte, untaggedHeaders+ICRCSize)
 	copy(b[12:], []byte{8, 0, 0x45, 0})
 	binary.BigEndian.PutUint16(b[16:], uint16(len(b)-etherSize))
 	b[etherSize+9] = protoUDP

@@ -157,7 +157,7 @@ func (s *Splitter) end(p *Packet, illegal bool) found {
 		j.first, j.reach = s.id+s.step, 0xffff
 	}
 	// What is usual is tried first.
-	if size := s.usual(p, b, n); size != 0 && s.intact(b[:size], j.first) {
+	if size := s.likelySize(p, b, n); size != 0 && s.intact(b[:size], j.first) {
 		return found{size, true, j.first}
 	}
 	if x := s.measure(j); x.good {
@@ -184,8 +184,8 @@ func (s *Splitter) end(p *Packet, illegal bool) found {
 	return found{size: n}
 }
 
-// usual is the most likely size of the packet in b, of n bytes on the wire; 0 if there is none.
-func (s *Splitter) usual(p *Packet, b []byte, n int) int {
+// likelySize is the most likely size of the packet in b, of n bytes on the wire; 0 if there is none.
+func (s *Splitter) likelySize(p *Packet, b []byte, n int) int {
 	switch info := &opcodes[p.Opcode]; {
 	case s.same != 0: // as segmentation offload makes them
 		return min(s.same, n, len(b))

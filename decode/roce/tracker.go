@@ -56,13 +56,13 @@ type connection struct {
 	replyTap int32
 	// replied says that the REP was sent again.
 	replied bool
-	// told is how many bytes of the messages behind Setup were captured, of ibcm.DataSize; 0 if they are damaged.
-	told  [2]uint8
-	mtu   uint32  // 0 until known
-	used  bool    // since the clock hand last passed
-	index int     // in Tracker.all
-	size  int     // bytes counted for it
-	comm  [2]cmID // connection-management identities, if the setup was captured
+	// captured is how many bytes of the messages behind Setup were captured, of ibcm.DataSize; 0 if they are damaged.
+	captured [2]uint8
+	mtu      uint32  // 0 until known
+	used     bool    // since the clock hand last passed
+	index    int     // in Tracker.all
+	size     int     // bytes counted for it
+	comm     [2]cmID // connection-management identities, if the setup was captured
 
 	closed   bool  // reported to the Handler; stragglers may follow
 	closedAt int64 // when it was closed, or when its end was requested
@@ -83,11 +83,11 @@ type Tracker struct {
 	epoch   uint64 // lasts while all packets are plain: see plainness
 	evicted uint64 // connections
 
-	byID    map[cmID]*connection
-	message ibcm.Message
-	told    uint8 // bytes of message that were captured, 0 if they are damaged
-	managed managed
-	paths   paths
+	byID     map[cmID]*connection
+	message  ibcm.Message
+	captured uint8 // bytes of message that were captured, 0 if they are damaged
+	managed  managed
+	paths    paths
 
 	messages messages
 	fast     Packet
@@ -525,7 +525,7 @@ func (t *Tracker) newFlow(key flowKey, ref rdma.Ref, tap int32, fabric rdma.Fabr
 	c.Ends[1].Addr = key.dst
 	c.Ends[1].QPN = key.qpn
 	fl := t.addFlow(c, 0, key)
-	t.pairing.addLone(fl)
+	t.pairing.addUnpaired(fl)
 	return fl
 }
 
@@ -584,7 +584,7 @@ func (t *Tracker) close(c *connection, ref rdma.Ref) {
 
 // unlist makes that a flow is not found any more.
 func (t *Tracker) unlist(fl *flow) {
-	t.pairing.dropLone(fl)
+	t.pairing.dropUnpaired(fl)
 	t.pairing.dropPaired(fl)
 	t.flows.drop(fl)
 }

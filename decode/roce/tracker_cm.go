@@ -84,10 +84,10 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	if !ibcm.Decode(p.Payload, p.PayloadLen, m) || !m.IDsKnown() {
 		return nil // without them, nobody knows which connection it is about
 	}
-	t.told = uint8(len(m.Data))
+	t.captured = uint8(len(m.Data))
 	pkey := partition(m)
 	if icrc == Bad {
-		t.told = 0 // what any other copy says counts more
+		t.captured = 0 // what any other copy says counts more
 	} else {
 		t.paths.note(addrPair{f.Src, f.Dst, t.tenant}, fabric, pkey)
 	}
@@ -265,7 +265,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 	id := cmID{f.Src, t.tenant, m.LocalID}
 	if old := t.byID[id]; old != nil {
 		if old.comm[0] == id && old.requested(m) && !old.outlived(ref, tap) { // retransmitted, or captured at another point
-			if t.tellsMore(old, 0) {
+			if t.capturedMore(old, 0) {
 				t.fillIn(old, 0, ref, tap, m)
 			}
 			return old
@@ -280,7 +280,7 @@ func (t *Tracker) connectRequest(ref rdma.Ref, tap int32, fabric rdma.Fabric, f 
 	c.State = rdma.Connecting
 	c.Ends[0], c.Ends[1] = rdma.End{Addr: f.Src}, rdma.End{Addr: f.Dst}
 	c.request(m, ref)
-	c.told[0] = t.told
+	c.captured[0] = t.captured
 	c.comm[0] = id
 	t.byID[id] = c
 	t.expect(c, 1, m, ref)
@@ -320,9 +320,9 @@ func (c *connection) outlived(ref rdma.Ref, tap int32) bool {
 		(ref.Time-c.Setup[0].Frame.Time >= straggle || ref.Time-c.Last.Time <= -straggle)
 }
 
-// tellsMore reports whether more of the message at hand was captured than of the copy that Setup is made of.
-func (t *Tracker) tellsMore(c *connection, side rdma.Side) bool {
-	return t.told > c.told[side] && !c.closed
+// capturedMore reports whether more of the message at hand was captured than of the copy that Setup is made of.
+func (t *Tracker) capturedMore(c *connection, side rdma.Side) bool {
+	return t.captured > c.captured[side] && !c.closed
 }
 
 // fillIn completes what the capture cut of the setup that side has sent, from a copy of the message of which more was
@@ -343,7 +343,7 @@ func (t *Tracker) fillIn(c *connection, side rdma.Side, ref rdma.Ref, tap int32,
 	} else {
 		c.reply(m, frame)
 	}
-	c.told[side] = t.told
+	c.captured[side] = t.captured
 	if fl := c.flows[side.Other()]; fl == nil {
 		t.expect(c, side.Other(), m, ref)
 	} else if m.StartKnown && !fl.started {
@@ -383,7 +383,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	case c.closed:
 		return c
 	case c.Setup[1].Seen():
-		if (c.Ends[1].QPN == m.QPN || c.Ends[1].QPN == 0) && t.tellsMore(c, 1) {
+		if (c.Ends[1].QPN == m.QPN || c.Ends[1].QPN == 0) && t.capturedMore(c, 1) {
 			t.fillIn(c, 1, ref, tap, m)
 		}
 		if c.left != rdma.NoTap && (tap == c.tap) != (c.replyTap == c.tap) {
@@ -408,7 +408,7 @@ func (t *Tracker) connectReply(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *l
 	c.replyTap = tap
 	c.Ends[1].Addr = f.Src
 	c.reply(m, ref)
-	c.told[1] = t.told
+	c.captured[1] = t.captured
 	c.comm[1] = cmID{f.Src, t.tenant, m.LocalID}
 	t.byID[c.comm[1]] = c
 	t.expect(c, 0, m, ref)
@@ -440,9 +440,9 @@ func (t *Tracker) expect(c *connection, side rdma.Side, m *ibcm.Message, ref rdm
 		fl.started, fl.next, fl.announced = true, m.StartPSN, true
 	}
 	if c.flows[side.Other()] == nil {
-		t.pairing.addLone(fl)
+		t.pairing.addUnpaired(fl)
 	} else {
-		t.pairing.dropLone(c.flows[side.Other()])
+		t.pairing.dropUnpaired(c.flows[side.Other()])
 		t.pairing.addPaired(c.flows[side.Other()])
 		t.pairing.addPaired(fl)
 	}

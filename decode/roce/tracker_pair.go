@@ -43,13 +43,13 @@ type pairing struct {
 	findMemory       func(c *rdma.Connection, handle uint32, offset uint64, length uint32) (rdma.Side, bool) // nil: nobody knows
 }
 
-// addLone adds a flow to the chain of flows without a peer.
-func (x *pairing) addLone(fl *flow) {
+// addUnpaired adds a flow to the chain of flows without a peer.
+func (x *pairing) addUnpaired(fl *flow) {
 	fl.unpaired = true
 	chain(x.unpaired, fl)
 }
 
-func (x *pairing) dropLone(fl *flow) {
+func (x *pairing) dropUnpaired(fl *flow) {
 	if fl.unpaired {
 		unchain(x.unpaired, fl)
 		fl.unpaired = false
@@ -303,8 +303,8 @@ func (t *Tracker) join(a, b *flow) {
 	if b.c.First.Number < a.c.First.Number && !a.c.set() || b.c.set() {
 		a, b = b, a
 	}
-	t.pairing.dropLone(a)
-	t.pairing.dropLone(b)
+	t.pairing.dropUnpaired(a)
+	t.pairing.dropUnpaired(b)
 	into, from := a.c, b.c
 	flowBytes := from.size - connectionSize
 	t.account.add(from, -from.size)

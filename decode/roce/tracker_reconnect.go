@@ -3,14 +3,14 @@ package roce
 import "github.com/rpcrdma/toolkit/decode/rdma"
 
 const (
-	// heirTries is how many packets of a flow without a peer are looked at to
+	// replaceTries is how many packets of a flow without a peer are looked at to
 	// find out whether it has taken the place of another.
-	heirTries = 256
+	replaceTries = 256
 	// What one packet counts, and what is enough: an exact acknowledgement and
 	// a reply, or three replies.
-	heirExact  = 2
-	heirRPC    = 1
-	heirEnough = 3
+	replaceExact  = 2
+	replaceReply  = 1
+	replaceEnough = 3
 )
 
 // reconnected looks for a flow with a peer that fl answers in place of that peer: its
@@ -20,7 +20,7 @@ const (
 // answered. fl must acknowledge just that request, and reply to its call or use its
 // memory.
 func (x *pairing) reconnected(fl *flow, p *Packet, ref rdma.Ref) *flow {
-	if fl.c.set() || fl.c.closed || fl.c.Sent[fl.side].Packets > heirTries {
+	if fl.c.set() || fl.c.closed || fl.c.Sent[fl.side].Packets > replaceTries {
 		return nil
 	}
 	var best *flow
@@ -50,11 +50,11 @@ func (x *pairing) reconnected(fl *flow, p *Packet, ref rdma.Ref) *flow {
 	}
 	switch {
 	case evidence&matchingRPC != 0:
-		fl.proof += heirRPC
+		fl.proof += replaceReply
 	case fl.proof == 0 || p.PSN != fl.proofPSN:
-		fl.proof, fl.proofPSN = fl.proof+heirExact, p.PSN
+		fl.proof, fl.proofPSN = fl.proof+replaceExact, p.PSN
 	}
-	if fl.proof < heirEnough || evidence&matchingRPC == 0 {
+	if fl.proof < replaceEnough || evidence&matchingRPC == 0 {
 		return nil
 	}
 	fl.instead = nil
@@ -93,7 +93,7 @@ func (t *Tracker) inherit(g, next *flow, ref rdma.Ref) {
 	t.account.add(c, -flowSize)
 	c.flows[old.side] = nil
 	t.pairing.dropPaired(g)
-	t.pairing.addLone(g)
+	t.pairing.addUnpaired(g)
 	// What lies between the numbers of two queue pairs was not lost.
 	if g.acked < g.head {
 		first := g.request(g.acked).start

@@ -30,7 +30,7 @@ type messages struct {
 	compound     bool       // both are lists of operations
 	gives        bool       // result gives a file handle
 	teaches      bool       // View.Learn may have use for the result
-	tells        fact       // what it tells projection.learn then
+	fact         fact       // what it tells projection.learn then
 	nfs3         bool       // of NFSv3
 	pair         pair       // that arguments and results are
 
@@ -116,7 +116,7 @@ func (m *messages) make(tx *transaction.Transaction, p *xdr.Procedure) bool {
 	e := ops.Procedure(tx.Program, tx.Version, tx.Procedure)
 	m.gives, m.teaches = e != nil && e.Gives.Has(ops.Handle), teaches(e, m.args)
 	if m.nfs3 = tx.Program == nfs3.NFS_PROGRAM && tx.Version == nfs3.NFS_V3; m.nfs3 {
-		m.tells = factOf3(tx.Procedure)
+		m.fact = factOf3(tx.Procedure)
 	}
 	m.pair = pairOf(m.args)
 	m.forProjection()

@@ -283,12 +283,12 @@ func (n *Names) directory(parent []byte) *directory {
 func (n *Names) learn(parent, child, name []byte) {
 	i, sum := n.known.ofHandle(n.server.key(), child)
 	if i == 0 || !n.known.entries[i].is(parent, name) {
-		n.told(i, sum, child, parent, name)
+		n.setUnknown(i, sum, child, parent, name)
 	}
 }
 
-// told gives a handle a name that is not known, unless it is none that a file can have. It gets what ofHandle returns.
-func (n *Names) told(old int32, sum uint64, child, parent, name []byte) {
+// setUnknown gives a handle a name that is not known, unless it is none that a file can have. It gets what ofHandle returns.
+func (n *Names) setUnknown(old int32, sum uint64, child, parent, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return
 	}

@@ -45,15 +45,15 @@ func (b *projection) learn(tx *transaction.Transaction, n *Names) bool {
 		return true
 	case !m.teaches || b.Failed:
 		return true
-	case m.tells == various:
+	case m.fact == various:
 		return false
 	}
 	// No item that is read here stands behind one that may be in a chunk.
 	args, at := tx.Call.Payload, b.argsAt
-	switch m.tells {
+	switch m.fact {
 	case found3, made3:
 		result, given := tx.Reply.Payload, b.resultAt+4 // behind the status
-		if m.tells == made3 {
+		if m.fact == made3 {
 			if word3(result, given) == 0 { // no handle follows
 				return true
 			}
@@ -66,7 +66,7 @@ func (b *projection) learn(tx *transaction.Transaction, n *Names) bool {
 		}
 		dir, at := opaque3(args, at)
 		name, _ := opaque3(args, at)
-		n.told(i, sum, child, dir, name)
+		n.setUnknown(i, sum, child, dir, name)
 	case removed3:
 		dir, at := opaque3(args, at)
 		name, _ := opaque3(args, at)

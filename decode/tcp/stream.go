@@ -37,13 +37,13 @@ type Stream struct {
 	pool     *Pool
 	queue    *queue // pieces waiting after a gap; nil if there are none
 
-	next   uint64 // offset of the next byte to deliver
-	acked  uint64 // the receiver has acknowledged up to this offset
-	owed   uint64 // and up to this one in steps that can have been in flight
-	fin    uint64 // offset at which the stream ends, if finSeen
-	base   uint32 // sequence number of offset 0
-	stray  uint32 // sequence number after the last segment far from the stream
-	strays uint8
+	next    uint64 // offset of the next byte to deliver
+	acked   uint64 // the receiver has acknowledged up to this offset
+	owed    uint64 // and up to this one in steps that can have been in flight
+	fin     uint64 // offset at which the stream ends, if finSeen
+	base    uint32 // sequence number of offset 0
+	outlier uint32 // sequence number after the last segment far from the stream
+	strays  uint8
 
 	prints   []print // of the segments delivered last: prints[printed%maxPrints]
 	printed  uint64
@@ -345,11 +345,11 @@ func (s *Stream) strayed(seq uint32, n int, ref rdma.Ref) bool {
 	if n == 0 || n > window {
 		return false
 	}
-	if s.strays == 0 || seq != s.stray {
+	if s.strays == 0 || seq != s.outlier {
 		s.strays = 0
 	}
 	s.strays++
-	s.stray = seq + uint32(n)
+	s.outlier = seq + uint32(n)
 	if s.strays < strays {
 		return false
 	}

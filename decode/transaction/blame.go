@@ -9,8 +9,8 @@ import (
 // Blame says what the phases of a transaction were lost to. Options.Ended fills it
 // in, if that is set to something that knows: package analyze/blame.
 type Blame struct {
-	// Quiet says that nothing was lost: all of each phase is rdma.CauseRest's.
-	Quiet bool
+	// Clean says that nothing was lost: all of each phase is rdma.CauseRest's.
+	Clean bool
 	// Shares of the phases, by Phase and rdma.Cause. Those of a phase sum to it.
 	Shares [NumParts][rdma.NumCauses]time.Duration
 }
@@ -25,14 +25,14 @@ func (t *Transaction) NewBlame() *Blame {
 	return t.blame
 }
 
-// NewQuiet gives the transaction a Blame that says that nothing of its phases was lost.
-func (t *Transaction) NewQuiet(p *Phases) {
+// NewClean gives the transaction a Blame that says that nothing of its phases was lost.
+func (t *Transaction) NewClean(p *Phases) {
 	if t.blame == nil {
 		t.blame = new(Blame)
 	}
 	b := t.blame
-	if !b.Quiet { // else there are no other shares
-		*b = Blame{Quiet: true}
+	if !b.Clean { // else there are no other shares
+		*b = Blame{Clean: true}
 	}
 	b.rest(PhaseCall, p.CallTransfer)
 	b.rest(PhasePull, p.ArgumentPull)
@@ -59,7 +59,7 @@ func (b *Blame) Of(c rdma.Cause) (sum time.Duration) {
 
 // Lossless reports whether nothing was lost.
 func (b *Blame) Lossless() bool {
-	if b.Quiet {
+	if b.Clean {
 		return true
 	}
 	var any time.Duration

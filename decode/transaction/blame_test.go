@@ -19,8 +19,8 @@ func TestNewQuiet(t *testing.T) {
 		}
 		var b Transaction
 		p := Phases{CallTransfer: time.Duration(rand.IntN(2)), ReplyTransfer: 3, Server: took}
-		a.NewQuiet(&p)
-		b.NewQuiet(&p)
+		a.NewClean(&p)
+		b.NewClean(&p)
 		if *a.Blame != *b.Blame {
 			t.Fatalf("%+v, want %+v", a.Blame, b.Blame)
 		}

@@ -29,7 +29,7 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 		}
 	}
 	tag = t.any(c, s)
-	if t.opt.Message != nil || t.opt.Stray != nil {
+	if t.opt.Message != nil || t.opt.Unmatched != nil {
 		t.report(tag, c, s)
 	}
 	if c.Fabric == rdma.UDP {
@@ -44,8 +44,8 @@ func (t *Tracker) Send(c *rdma.Connection, s *rdma.Send) (tag rdma.Tag) {
 // report tells of a Send, which got this tag.
 func (t *Tracker) report(tag rdma.Tag, c *rdma.Connection, s *rdma.Send) {
 	if tx, reply := t.OfSend(tag); tx == nil {
-		if t.opt.Stray != nil {
-			t.opt.Stray(c, s)
+		if t.opt.Unmatched != nil {
+			t.opt.Unmatched(c, s)
 		}
 	} else if t.opt.Message != nil {
 		t.opt.Message(tx, reply, s)

@@ -32,8 +32,8 @@ type Options struct {
 	// Message, if set, is told of each call and each reply as soon as it is known to be one: of copies, too. The transaction is not
 	// complete yet and must not be kept.
 	Message func(tx *Transaction, reply bool, s *rdma.Send)
-	// Stray, if set, is told of each other Send.
-	Stray func(c *rdma.Connection, s *rdma.Send)
+	// Unmatched, if set, is called with each other Send.
+	Unmatched func(c *rdma.Connection, s *rdma.Send)
 	// Carries, if set, is asked about a connection with a Send that is not a message of RPC-over-RDMA, when nothing has
 	// shown what the connection carries: whether it is RPC-over-RDMA, and whether that is known at all. Otherwise
 	// the ports decide. See Malformed.

@@ -125,7 +125,7 @@ const (
 	SameSession SameWhy = "session" // a session of one was accepted by the other
 	SameHandle  SameWhy = "handle"  // both gave the same file handle
 	SameMade    SameWhy = "made"    // what was made at one was found at the other
-	SameTold    SameWhy = "told"    // the user says so
+	SameByUser  SameWhy = "told"    // the user says so
 )
 
 // String says it in words.
@@ -140,7 +140,7 @@ func (s SameServer) String() string {
 		why = "both have the file handle " + s.Detail
 	case SameMade:
 		why = strconv.Quote(s.Detail) + " was created at one and found at the other"
-	case SameTold:
+	case SameByUser:
 		why = "as was asked for"
 	}
 	return s.Addr + " and " + s.As + " are one server: " + why

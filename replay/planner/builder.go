@@ -195,7 +195,7 @@ func (b *Builder) server(end rdma.End) int {
 	if id := b.servers[a]; id != 0 {
 		return id
 	}
-	if id, why := b.ids.told(a); id != 0 {
+	if id, why := b.ids.assigned(a); id != 0 {
 		b.t.Servers[id-1].Same = append(b.t.Servers[id-1].Same, why)
 		b.servers[a] = id
 		return id

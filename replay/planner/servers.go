@@ -52,8 +52,8 @@ func (s *identity) real(server int) int {
 	return server
 }
 
-// told returns the server that the user assigned an address to; 0 if it is a new one.
-func (s *identity) told(addr string) (server int, why plan.SameServer) {
+// assigned returns the server that the user assigned an address to; 0 if it is a new one.
+func (s *identity) assigned(addr string) (server int, why plan.SameServer) {
 	for _, x := range s.b.opt.Same {
 		other := x.Addr
 		switch addr {
@@ -363,5 +363,5 @@ func ParseSame(text string) (plan.SameServer, error) {
 	if !ok || errA != nil || errB != nil || x == y {
 		return plan.SameServer{}, fmt.Errorf("%q is not two addresses with a comma between them", text)
 	}
-	return plan.SameServer{Addr: x.String(), As: y.String(), Why: plan.SameTold}, nil
+	return plan.SameServer{Addr: x.String(), As: y.String(), Why: plan.SameByUser}, nil
 }

@@ -133,7 +133,7 @@ func TestOneServer(t *testing.T) {
 			s.finds3("ROOT", "a", "A", 5)
 			s.finds3("ROOT", "b", "B", 6)
 		}},
-		{name: "told", want: plan.SameTold, opt: Options{Same: []plan.SameServer{{Addr: two, As: one, Why: plan.SameTold}}}, calls: func(s *scene) {
+		{name: "told", want: plan.SameByUser, opt: Options{Same: []plan.SameServer{{Addr: two, As: one, Why: plan.SameByUser}}}, calls: func(s *scene) {
 			s.finds3("root", "a", "a", 5)
 			s.address(two)
 			s.finds3("root", "a", "a", 5)

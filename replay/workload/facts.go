@@ -37,7 +37,7 @@ func newFacts() *facts {
 // facts returns what the ops in memory show, or what the plan says of its ops.
 func (w *Workload) facts() *facts {
 	if w.Streams() {
-		return w.told
+		return w.known
 	}
 	f := newFacts()
 	for _, o := range w.Ops {
@@ -173,7 +173,7 @@ func (w *Workload) Used() map[int]bool { return maps.Clone(w.facts().used) }
 // Planned is how many ops there are, or, of a plan that is not read yet, how many its header says.
 func (w *Workload) Planned() int {
 	if w.Streams() {
-		return w.told.ops
+		return w.known.ops
 	}
 	return len(w.Ops)
 }

@@ -45,7 +45,7 @@ const maxImpossible = 32
 // reason, the most frequent first.
 func (w *Workload) Impossible() []plan.Reason {
 	if w.Streams() {
-		return w.told.left.List()
+		return w.known.left.List()
 	}
 	var r Reasons
 	for _, s := range w.Skips {

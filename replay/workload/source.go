@@ -26,8 +26,8 @@ func Open(name string, limit int64) (*Workload, error) {
 	if err := w.openData(name); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	if w.told = w.headed(); w.told == nil {
-		if w.told, err = w.scan(); err != nil {
+	if w.known = w.headed(); w.known == nil {
+		if w.known, err = w.scan(); err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
 	}
@@ -115,8 +115,8 @@ func (s *Source) Next() (*plan.Op, *plan.Skip, error) {
 		return s.load.Ops[s.next-1], nil, nil
 	}
 	o, skip, err := s.r.Next()
-	if o != nil && s.load.told != nil {
-		if err = s.load.told.foreseen(o); err != nil {
+	if o != nil && s.load.known != nil {
+		if err = s.load.known.foreseen(o); err != nil {
 			err = fmt.Errorf("%s: %w", s.load.name, err)
 		}
 	}

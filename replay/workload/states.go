@@ -20,10 +20,10 @@ func (w *Workload) UsesClient(id int) bool {
 // none.
 func (w *Workload) Example(client int) *plan.Op {
 	if w.Streams() {
-		if o := w.told.examples[client]; o != nil {
+		if o := w.known.examples[client]; o != nil {
 			return o
 		}
-		return w.told.examples[0]
+		return w.known.examples[0]
 	}
 	var other *plan.Op
 	for _, o := range w.Ops {

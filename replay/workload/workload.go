@@ -18,7 +18,7 @@ type Workload struct {
 
 	name   string       // of the plan, if ops stay in the file
 	opened *plan.Reader // at the first op; nil once that was read
-	told   *facts       // of these ops
+	known  *facts       // of these ops
 	close  []func() error
 }
 

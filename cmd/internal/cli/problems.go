@@ -140,8 +140,8 @@ func (p *Problems) Backwards(st *decode.Stats) {
 	}
 }
 
-// Doubled notes capture points whose packets come more than once.
-func (p *Problems) Doubled(r capture.Reader) {
+// CapturedTwice notes capture points whose packets come more than once.
+func (p *Problems) CapturedTwice(r capture.Reader) {
 	d, ok := r.(*duplicates.Reader)
 	if !ok {
 		return

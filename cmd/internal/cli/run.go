@@ -12,7 +12,7 @@ import (
 
 // Run executes a command line, says what failed, and returns the exit code. Errors in told have already been
 // reported.
-func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) int {
+func Run(root *cobra.Command, args []string, stderr io.Writer, reported ...error) int {
 	checkHelp(root)
 	versionBelow(root, root.Name())
 	root.SetArgs(args)
@@ -42,7 +42,7 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, told ...error) in
 	if closed(err) {
 		return ExitOK
 	}
-	for _, t := range append(told, ErrDamaged) {
+	for _, t := range append(reported, ErrDamaged) {
 		if errors.Is(err, t) {
 			return ExitCode(err)
 		}

@@ -95,9 +95,9 @@ type Client struct {
 	Bound bool
 	// Lives is how often it was made anew, since the server had forgotten it. Complete
 	// says that the plan's RECLAIM_COMPLETE has taken place.
-	Lives    int
-	Complete bool
-	stray    bool // it has opened a file of whose state the plan knows nothing
+	Lives       int
+	Complete    bool
+	unknownOpen bool // it has opened a file of whose state the plan knows nothing
 
 	confirm   [8]byte
 	createSeq uint32

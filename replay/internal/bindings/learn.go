@@ -24,7 +24,7 @@ func (w *Clone) Learn(o *plan.Op, res xdr.Message) {
 	for i := range o.Binds {
 		w.bind(o, &o.Binds[i], res)
 	}
-	w.stray(o, res)
+	w.noteUnknownOpen(o, res)
 	if w.listings == nil || w.listings[o.ID] {
 		if l := cookiesOf(res); l != nil {
 			w.list(o.ID, l)
@@ -32,9 +32,9 @@ func (w *Clone) Learn(o *plan.Op, res xdr.Message) {
 	}
 }
 
-// stray notes an open that the plan has no name for and never closes: the capture lacks its reply, or the captured server gave only
+// noteUnknownOpen notes an open that the plan has no name for and never closes: the capture lacks its reply, or the captured server gave only
 // a delegation.
-func (w *Clone) stray(o *plan.Op, res xdr.Message) {
+func (w *Clone) noteUnknownOpen(o *plan.Op, res xdr.Message) {
 	c, ok := res.(*nfs4.CompoundRes)
 	if !ok || o.ID == 0 || o.Expect != nil && o.Expect.Status != 0 {
 		return
@@ -51,7 +51,7 @@ func (w *Clone) stray(o *plan.Op, res xdr.Message) {
 			continue // the run closes it, and keeps the delegation
 		}
 		if session, _ := SessionOf(o); session > 0 {
-			w.Clients[w.load.Tables.Sessions[session-1].Client].stray = true
+			w.Clients[w.load.Tables.Sessions[session-1].Client].unknownOpen = true
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (w *Clone) Unended(client int) bool {
 	if client <= 0 || client >= len(w.Clients) {
 		return false
 	}
-	if w.Clients[client].stray {
+	if w.Clients[client].unknownOpen {
 		return true
 	}
 	for i := range w.load.Tables.States {

@@ -99,7 +99,7 @@ func (w *Clone) Snapshot() *Snapshot {
 	for id := range w.Clients {
 		c := &w.Clients[id]
 		if id > 0 {
-			s.Clients[id] = savedClient{c.ID, c.Bound, c.Lives, c.Complete, c.stray, c.confirm[:], c.createSeq, c.verifier[:], c.owner}
+			s.Clients[id] = savedClient{c.ID, c.Bound, c.Lives, c.Complete, c.unknownOpen, c.confirm[:], c.createSeq, c.verifier[:], c.owner}
 		}
 	}
 	for id := range w.Sessions {
@@ -166,7 +166,7 @@ func (w *Clone) Restore(s *Snapshot) bool {
 	}
 	for id, x := range s.Clients {
 		if in(id, len(w.Clients)) {
-			c := Client{ID: x.ID, Bound: x.Bound, Lives: x.Lives, Complete: x.Complete, stray: x.Stray, createSeq: x.CreateSeq, owner: x.Owner}
+			c := Client{ID: x.ID, Bound: x.Bound, Lives: x.Lives, Complete: x.Complete, unknownOpen: x.Stray, createSeq: x.CreateSeq, owner: x.Owner}
 			copy(c.confirm[:], x.Confirm)
 			copy(c.verifier[:], x.Verifier)
 			w.Clients[id] = c

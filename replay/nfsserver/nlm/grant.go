@@ -96,13 +96,13 @@ func (s *Server) attempt(key state.Key, w *waiter) {
 		defer s.mu.Unlock()
 		h.calling--
 		w.calling = false
-		s.told(key, w, st, sent, err)
+		s.answered(key, w, st, sent, err)
 		s.freed(key) // others may have waited for the callback to end
 	})
 }
 
-// told deals with the answer to a callback.
-func (s *Server) told(key state.Key, w *waiter, st stat, sent bool, err error) {
+// answered deals with the answer to a callback.
+func (s *Server) answered(key state.Key, w *waiter, st stat, sent bool, err error) {
 	if w.gone {
 		return
 	}

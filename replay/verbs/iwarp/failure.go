@@ -87,8 +87,8 @@ func writeFailure(why refusal, about *offender) *failure {
 	return violation(iwarp.LayerDDP, typeTagged, codeSTag, verbs.OpWrite, verbs.StatusLocalProtection, about)
 }
 
-// told returns the failure that a Terminate of the peer reports.
-func told(t iwarp.Terminate) *failure {
+// reported returns the failure that a Terminate of the peer reports.
+func reported(t iwarp.Terminate) *failure {
 	op, isRead := offending(t)
 	op, isRead, status := verdict(t, op, isRead)
 	return &failure{

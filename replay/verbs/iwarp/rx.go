@@ -350,7 +350,7 @@ func (x *receiver) ulpdu(u iwarp.ULPDU) *failure {
 		if len(p) < iwarp.TerminateLen {
 			return &failure{err: &verbs.StatusError{Op: verbs.OpSend, Status: verbs.StatusGeneral, Detail: "Terminate from the peer, cut short"}}
 		}
-		return told(p)
+		return reported(p)
 	}
 	return x.send(u)
 }

@@ -69,7 +69,7 @@ type transmitter struct {
 	built      bool
 	ready      bool // the ready-to-receive message is still to go
 	hold       bool // the peer has to send first
-	told       bool // the Terminate has been cut
+	cut        bool // the Terminate has been cut
 	turn       bool // the other kind is next: requests and responses take turns
 	msg        message
 	sendMSN    uint32
@@ -365,7 +365,7 @@ func (t *transmitter) seal(b []byte, start int) []byte {
 // pending reports whether there may be something to send; mu is held.
 func (t *transmitter) pending() bool {
 	c := t.c
-	return t.msg.active || t.ready || c.resps.next < c.resps.tail || c.sends.next < c.sends.tail || c.term != nil && !t.told
+	return t.msg.active || t.ready || c.resps.next < c.resps.tail || c.sends.next < c.sends.tail || c.term != nil && !t.cut
 }
 
 // next begins the next message; mu is held.
@@ -373,10 +373,10 @@ func (t *transmitter) next() bool {
 	c := t.c
 	switch {
 	case c.state == verbs.StateError:
-		if c.term == nil || t.told {
+		if c.term == nil || t.cut {
 			return false
 		}
-		t.told = true
+		t.cut = true
 		t.msg = message{active: true, kind: kindTerminate, msn: 1, opcode: iwarp.OpTerminate, len: len(c.term)}
 		return true
 	case c.finSent:

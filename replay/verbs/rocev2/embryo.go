@@ -255,13 +255,13 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	switch {
 	case entry != nil:
 		e := entry.Value
-		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.stray(src, b, index) || !m.hatch(entry) {
+		if e.s != s || e.peer.Addr() != src.Addr() || s.pkt.PSN != e.ownPSN || !s.unconnected(src, b, index) || !m.hatch(entry) {
 			return false
 		}
 		if id = m.ready[n]; id == nil {
 			return false
 		}
-	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.stray(src, b, index):
+	case id == nil || id.s != s || id.peer.Addr() != src.Addr() || !s.unconnected(src, b, index):
 		return false
 	}
 	r := id.request
@@ -275,8 +275,8 @@ func (s *socket) early(src netip.AddrPort, b []byte, index uint16) bool {
 	return true
 }
 
-// stray is intact for a packet that belongs to no connection.
-func (s *socket) stray(src netip.AddrPort, b []byte, index uint16) bool {
+// unconnected is intact for a packet that belongs to no connection.
+func (s *socket) unconnected(src netip.AddrPort, b []byte, index uint16) bool {
 	var c icrc
 	c.set(src, s.local)
 	return s.intact(&c, src, b, index)

@@ -191,7 +191,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 		list, total := end.Reader.Problems()
 		problems.Files(list, total, &end.Snapshot.Decoder)
 		problems.Headers(&end.Snapshot.Orphans.Malformed)
-		problems.Doubled(in.Reader)
+		problems.CapturedTwice(in.Reader)
 		problems.Backwards(&end.Snapshot.Decoder)
 		problems.Packets(&end.Snapshot.Decoder, total)
 	}
