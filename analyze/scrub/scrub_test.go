@@ -178,7 +178,7 @@ type dataOf struct {
 	moves map[transferKey]bool
 }
 
-func (d *dataOf) Stray(_ *rdma.Connection, s *rdma.Send) {
+func (d *dataOf) Unmatched(_ *rdma.Connection, s *rdma.Send) {
 	if len(s.Data) > dataWindow { // not an address with its key, which rping sends, and which its RDMA READ names
 		d.addData(s.Data)
 	}
