@@ -34,7 +34,7 @@ type Options struct {
 	Clock Clock
 	// Concurrent lets Run call emit in parallel with Packet and Closed, so that decoding continues while a transaction
 	// is examined. It is called on whichever goroutine of Run has time, for one transaction after the other. The
-	// Connection of a transaction is then a copy, see transaction.Options. With less than 2 MiB of Memory it is called in turn.
+	// Connection of a transaction is then a copy, see transaction.Options. With one processor, or less than 2 MiB of Memory, it is called in turn.
 	Concurrent bool
 	// Trackers has Run divide connections by their hosts among this many trackers that work side by side;
 	// 0 means one tracker for all. Transactions are the same, and come in the same order, for any number of

@@ -2,9 +2,6 @@ package decode
 
 import "github.com/rpcrdma/toolkit/capture"
 
-// What is tried for a while is tried in each capture of the tests, however short.
-func init() { tryPackets = 50 }
-
 // EvictAll gives up one thing of each part.
 func (d *Decoder) EvictAll() bool {
 	m := &d.memory

@@ -12,8 +12,6 @@ type handover struct {
 	memory *memory.Account
 	limit  int // bytes on their way, unless there is one list
 
-	choice choice
-
 	list parcel // being filled
 	away int    // bytes held by the lists on their way
 	free [][]*transaction.Transaction
@@ -28,16 +26,14 @@ type parcel struct {
 
 const (
 	handoverList  = 16      // transactions that change hands together
-	handoverNear  = 16      // the same if the tracking goroutine consumes them: fewer, and code of the two evicts each other more often
 	handoverLists = 8       // lists that wait for a helper before the tracking goroutine consumes
 	handoverMost  = 12      // lists that wait while somebody consumes one
 	handoverBytes = 4 << 20 // what all of them hold
-	nearBytes     = 128 << 10
 	leastHandover = 2 << 20 // with less memory for all, nothing is handed over: connections would be evicted to make room for it
 )
 
 func newHandover(p *pipeline, m *memory.Account) *handover {
-	return &handover{p: p, memory: m, limit: min(handoverBytes, m.Limit()/8), choice: newChoice()}
+	return &handover{p: p, memory: m, limit: min(handoverBytes, m.Limit()/8)}
 }
 
 // add hands a transaction over, with others.
@@ -52,12 +48,6 @@ func (h *handover) add(tx *transaction.Transaction) {
 	n := tx.Memory()
 	h.list.list = append(h.list.list, tx)
 	h.list.bytes += n
-	if h.choice.near {
-		if len(h.list.list) == handoverNear || h.list.bytes > nearBytes {
-			h.here()
-		}
-		return
-	}
 	h.memory.Add(n)
 	if len(h.seen) > 0 {
 		h.recycle()
@@ -69,20 +59,6 @@ func (h *handover) add(tx *transaction.Transaction) {
 	}
 }
 
-// here shows the consumer the list on this goroutine. Its transactions are used again at once. They are few, so that their memory is
-// not counted between the tracker and the consumer.
-func (h *handover) here() {
-	list := h.list.list
-	h.p.d.show(list, false)
-	for _, tx := range list {
-		h.p.d.tx.Recycle(tx)
-	}
-	h.list = parcel{list: list[:0]}
-	if len(h.seen) > 0 {
-		h.recycle()
-	}
-}
-
 // send passes the list on, and takes back those that were consumed. It returns false if there is none. A list that exceeds
 // the limit waits until it is the only one. p.mu is held, except while something else is done.
 func (h *handover) send() bool {
@@ -90,12 +66,6 @@ func (h *handover) send() bool {
 		return false
 	}
 	p := h.p
-	if h.choice.near {
-		p.mu.Unlock()
-		h.here()
-		p.mu.Lock()
-		return true
-	}
 	for {
 		h.collect()
 		n, heavy := p.lists.len(), h.away > 0 && h.away+h.list.bytes > h.limit
@@ -144,17 +114,6 @@ func (h *handover) recycle() {
 		*x = parcel{}
 	}
 	h.seen = h.seen[:0]
-}
-
-// show shows the consumer transactions. far says that another processor may have made them.
-func (d *Decoder) show(list []*transaction.Transaction, far bool) {
-	for i, tx := range list {
-		if far {
-			transaction.Prefetch(list[i:])
-		}
-		d.emit(tx)
-		tx.Release()
-	}
 }
 
 // finish waits until all has been consumed.

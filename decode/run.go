@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rpcrdma/toolkit/capture"
+	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
 // job is a batch on its way through the pipeline.
@@ -101,7 +102,7 @@ func (d *Decoder) Run(r capture.Reader) error {
 // decode is Run, or Feed without the flush at the end.
 func (d *Decoder) decode(r capture.Reader, flush bool) error {
 	p := newPipeline(d, r)
-	if d.opt.Concurrent && d.memory.budget.Limit() >= leastHandover {
+	if d.opt.Concurrent && p.procs > 1 && d.memory.budget.Limit() >= leastHandover {
 		d.handover = newHandover(p, d.memory.transactions)
 	}
 	var helpers sync.WaitGroup
@@ -146,9 +147,6 @@ func (p *pipeline) run() error {
 			}
 			p.mu.Unlock()
 			d.track(&j.batch, &j.dissection)
-			if h != nil {
-				h.tracked(len(j.batch.Packets))
-			}
 			p.mu.Lock()
 			if d.stop.Load() {
 				p.ended = true
@@ -286,7 +284,11 @@ func (p *pipeline) consume() bool {
 	x := p.lists.take()
 	p.busy = true
 	p.mu.Unlock()
-	p.d.show(x.list, p.procs > 1)
+	for i, tx := range x.list {
+		transaction.Prefetch(x.list[i:]) // another processor may have made them
+		p.d.emit(tx)
+		tx.Release()
+	}
 	p.mu.Lock()
 	p.busy = false
 	p.back = append(p.back, x)

@@ -243,7 +243,8 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 	if match.Blame() || o.format == "ndjson" || o.format == "json" || o.verbose > 0 || blames(p) {
 		saved = o.blame(&opt)
 	}
-	opt.Concurrent = o.extract == "" // file data is too much to let some wait
+	// File data is too much to let some wait, and to sum up takes less time than to hand over.
+	opt.Concurrent = o.extract == "" && !o.quiet
 	var x *extract.Extractor
 	if o.extract != "" {
 		opt.Transactions.KeepData = true
