@@ -44,7 +44,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("all calls took %d ns, those of one tap %d; %v", rep.Calls, one.Calls, err)
 	}
 	rep, err = diagnosis.Merger{}.Report(state.Units{healthy, unit(t, "healthy", "tap-3", 2, 0)})
-	if err != nil || !rep.Healthy() || !strings.HasPrefix(rep.Summary, "None of the known causes in 2 captures") {
+	if err != nil || !rep.Healthy() || !strings.HasPrefix(rep.Summary, "No likely cause found in 2 captures") {
 		t.Errorf("%v, %v", rep, err)
 	}
 	server := unit(t, "server-threads", "tap-4", 0, simulate.AtServer)

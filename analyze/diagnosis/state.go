@@ -198,7 +198,7 @@ func (Merger) Report(src state.Source) (rep *Report, err error) {
 	case rep.count == 0:
 		rep.Summary = "The captures have no RPC calls."
 	default:
-		rep.Summary = fmt.Sprintf("None of the known causes in %s. The highest P99 is %s.", units.Plural(n, "capture"), units.DurationText(rep.p99))
+		rep.Summary = fmt.Sprintf("No likely cause found in %s. The highest P99 is %s.", units.Plural(n, "capture"), units.DurationText(rep.p99))
 	}
 	return rep, nil
 }

@@ -182,7 +182,7 @@ func (r *Recorder) summary(rep *Report) string {
 	}
 	s := fmt.Sprintf("Nothing is slow: P99 is %s", units.DurationText(r.percentile99()))
 	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {
-		s = fmt.Sprintf("None of the known causes. P99 is %s", units.DurationText(p))
+		s = fmt.Sprintf("No likely cause found. P99 is %s", units.DurationText(p))
 	}
 	lost := ", nothing was lost"
 	for k := range r.sum {
