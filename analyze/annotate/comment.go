@@ -41,7 +41,7 @@ func (m *mark) append(b []byte) []byte {
 			}
 		}
 		if x.retransmit > 0 {
-			b = fmt.Appendf(b, ", %d packets seen again", x.retransmit)
+			b = fmt.Appendf(b, ", %s seen again", units.Plural(x.retransmit, "packet"))
 		}
 	default:
 		phase := x.time.Of(p.Ref)

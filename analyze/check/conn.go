@@ -501,7 +501,7 @@ func (c *Checker) health(s *conn) {
 		} else {
 			f := s.finding(ruleBadCRC, s.crc[side], side, Unknown)
 			f.Expected = "right checksums"
-			f.Seen = fmt.Sprintf("%d of %d packets with a wrong checksum", n.BadCRC, n.Packets)
+			f.Seen = fmt.Sprintf("%d of %s with a wrong checksum", n.BadCRC, units.Plural(n.Packets, "packet"))
 			if f.Reaction = s.reactionToBadICRC(side); s.c.Fabric == rdma.IWARP {
 				s.badCRC32C(f, side)
 			}

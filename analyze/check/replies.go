@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/invariant"
 	"github.com/rpcrdma/toolkit/analyze/text"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
 	"github.com/rpcrdma/toolkit/decode/transaction"
@@ -67,6 +68,9 @@ func (c *replyRules) judge(v *rpc.View) {
 	x := &c.exchange
 	x.Server = (binary.BigEndian.Uint64(server[:8])*31+binary.BigEndian.Uint64(server[8:]))*31 + tx.Connection.Tenant
 	x.Args, x.Result, x.Sent, x.Replied, x.Again = args, result, tx.Call.First.Time, tx.Reply.Last.Time, sentAgain(tx)
+	if x.Bytes = tx.Reply.Bytes; v.Call().Cred.Flavor == oncrpc.RPCSecGSS {
+		x.Bytes = 0
+	}
 	found := c.invariants.Judge(x)
 	x.Args, x.Result = nil, nil
 	if c.opt.Match != nil && !c.opt.Match(v) {

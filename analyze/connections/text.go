@@ -126,22 +126,23 @@ func (c *Connection) Detail(w io.Writer) {
 			}
 		}
 		if !isRDMA(c.Fabric) {
-			fmt.Fprintf(w, "    sent %d packets, %d bytes, %d messages; %d packets seen again, %d bytes missing\n",
-				n.Packets, n.Bytes, n.Sends, n.Retransmitted, n.Gaps)
+			fmt.Fprintf(w, "    sent %s, %s, %s; %s seen again, %s missing\n", units.Plural(n.Packets, "packet"),
+				units.Plural(n.Bytes, "byte"), units.Plural(n.Sends, "message"), units.Plural(n.Retransmitted, "packet"), units.Plural(n.Gaps, "byte"))
 			continue
 		}
-		fmt.Fprintf(w, "    sent %d packets, %d bytes: %d Sends, %d RDMA Reads, %d RDMA Writes (%d bytes), %d bytes of Read Responses, %d ACKs",
-			n.Packets, n.Bytes, n.Sends, n.Reads, n.Writes, n.WriteBytes, n.ReadBytes, n.Acks)
+		fmt.Fprintf(w, "    sent %s, %s: %s, %s, %s (%d bytes), %d bytes of Read Responses, %s", units.Plural(n.Packets, "packet"),
+			units.Plural(n.Bytes, "byte"), units.Plural(n.Sends, "Send"), units.Plural(n.Reads, "RDMA Read"), units.Plural(n.Writes, "RDMA Write"),
+			n.WriteBytes, n.ReadBytes, units.Plural(n.Acks, "ACK"))
 		if n.Atomics > 0 {
-			fmt.Fprintf(w, ", %d atomics", n.Atomics)
+			fmt.Fprint(w, ", ", units.Plural(n.Atomics, "atomic"))
 		}
-		fmt.Fprintf(w, "\n    health: %d packets seen again, %d NAKs, %d RNR NAKs, %d missing, %d with wrong CRC, %d congestion marks, %d CNPs\n",
-			n.Retransmitted, n.NAKs, n.RNRs, n.Gaps, n.BadCRC, n.ECN, n.CNPs)
+		fmt.Fprintf(w, "\n    health: %s seen again, %s, %s, %d missing, %d with wrong CRC, %s, %s\n", units.Plural(n.Retransmitted, "packet"),
+			units.Plural(n.NAKs, "NAK"), units.Plural(n.RNRs, "RNR NAK"), n.Gaps, n.BadCRC, units.Plural(n.ECN, "congestion mark"), units.Plural(n.CNPs, "CNP"))
 		if n.Resyncs > 0 {
-			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and tracking restarted: %d times\n", n.Resyncs)
+			fmt.Fprintf(w, "    packet sequence numbers contradicted what was known, and tracking restarted: %s\n", units.Times(n.Resyncs))
 		}
 		if n.FalseEnds > 0 {
-			fmt.Fprintf(w, "    went on after a message had ended the connection: %d times\n", n.FalseEnds)
+			fmt.Fprintf(w, "    went on after a message had ended the connection: %s\n", units.Times(n.FalseEnds))
 		}
 	}
 	fmt.Fprintln(w)

@@ -64,7 +64,7 @@ func WriteFabric(w io.Writer, rep *fabric.Report, tables []Table, tool string) e
 		Cards: []card{
 			{"packets", units.Rounded(float64(t.Packets), 1000), units.BytesUnit(float64(t.Bytes))},
 			{"connections", fmt.Sprint(len(rep.Connections)), ""},
-			{"losses", fmt.Sprint(t.Episodes), fmt.Sprintf("%d packets sent again, %d needlessly", t.Resent, t.Needless)},
+			{"losses", fmt.Sprint(t.Episodes), fmt.Sprintf("%s sent again, %d needlessly", units.Plural(t.Resent, "packet"), t.Needless)},
 			{"marked", units.Rounded(float64(t.Marked), 1000), fmt.Sprintf("%.2f %% of the packets", 100*rep.Congestion.Share)},
 			{"CNPs", units.Rounded(float64(t.CNPs), 1000), ""},
 			{"fatal NAKs", fmt.Sprint(t.FatalNAKs), ""},

@@ -66,9 +66,9 @@ func (v *view) heat(rep *latency.Report) {
 	v.hits(p, t, slots, func(i int) string {
 		x := &slots[i]
 		if x.Timed == 0 {
-			return fmt.Sprintf("%d calls", x.Calls)
+			return units.Plural(x.Calls, "call")
 		}
-		return fmt.Sprintf("%d calls, p50 %s, p99 %s, max %s", x.Calls, units.Duration(x.P50), units.Duration(x.P99), units.Duration(x.Max))
+		return fmt.Sprintf("%s, p50 %s, p99 %s, max %s", units.Plural(x.Calls, "call"), units.Duration(x.P50), units.Duration(x.P99), units.Duration(x.Max))
 	})
 	p.Frame()
 	p.XTitle("time since " + slots[0].Start.Format("15:04:05.000 UTC") + "; latency is on a logarithmic scale")

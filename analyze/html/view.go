@@ -149,7 +149,7 @@ func newView(rep *latency.Report) *view {
 	if v.Title == "" {
 		v.Title = "capture"
 	}
-	v.Subtitle = fmt.Sprintf("%d packets in %s from %s", rep.Packets, rep.Span, v.Start)
+	v.Subtitle = fmt.Sprintf("%s in %s from %s", units.Plural(rep.Packets, "packet"), rep.Span, v.Start)
 	if rep.Packets == 0 {
 		v.Subtitle = "no packets"
 	}
@@ -430,7 +430,7 @@ func (v *view) slow(rep *latency.Report) {
 			details = append(details, fmt.Sprintf("%d in flight", x.InFlight))
 		}
 		if x.Retransmit > 0 {
-			details = append(details, fmt.Sprintf("%d packets again", x.Retransmit))
+			details = append(details, units.Plural(x.Retransmit, "packet")+" again")
 		}
 		if x.Cause != "" {
 			details = append(details, fmt.Sprintf("%s lost to %s", units.Duration(x.Lost[x.Cause]), strings.ReplaceAll(x.Cause, "_", " ")))

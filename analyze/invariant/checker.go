@@ -48,6 +48,8 @@ type Exchange struct {
 	Args, Result xdr.Message
 	// Sent is when the first copy of the call was seen, Replied when its reply was, both in nanoseconds of one clock.
 	Sent, Replied int64
+	// Bytes is the size of the RPC reply, data in chunks included; 0 if unknown, or more than its results need (RPCSEC_GSS).
+	Bytes uint64
 	// Again says that the call was sent more than once, so that the reply may be an old one from the reply cache.
 	Again bool
 }
@@ -62,7 +64,8 @@ type Checker struct {
 	recent   [recentObjects]recentObject
 	listings map[key]*listing
 	listed   ring
-	number   uint64 // of the Exchange
+	sessions map[[16]byte]uint64 // the largest reply that each allows
+	number   uint64              // of the Exchange
 	x        *Exchange
 	at       int
 	found    []Breach
@@ -119,6 +122,7 @@ func (r *ring) add(k key, most int) (old key, full bool) {
 const (
 	maxObjects  = 1 << 14
 	maxListings = 64
+	maxSessions = 1024
 	// maxFound bounds the breaches of one reply: a page of a directory may have thousands.
 	maxFound = 16
 	// defaultSettled is three seconds.
@@ -129,6 +133,7 @@ const (
 func New() *Checker {
 	return &Checker{
 		Settled: defaultSettled, objects: make(map[key]*object), listings: make(map[key]*listing), cookies: make(map[uint64]struct{}),
+		sessions: make(map[[16]byte]uint64),
 	}
 }
 

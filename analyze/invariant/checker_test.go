@@ -26,6 +26,8 @@ func compound(at int64, pairs ...xdr.Message) invariant.Exchange {
 		switch m.(type) {
 		case *nfs4.SEQUENCE4args:
 			return nfs4.OP_SEQUENCE
+		case *nfs4.CREATE_SESSION4args:
+			return nfs4.OP_CREATE_SESSION
 		case *nfs4.PUTFH4args:
 			return nfs4.OP_PUTFH
 		case *nfs4.GETATTR4args:
@@ -213,6 +215,27 @@ func TestIllegal(t *testing.T) {
 		found := invariant.New().Judge(&invariant.Exchange{Args: args, Result: res, Sent: 1, Replied: 2})
 		if got := len(found) == 1 && found[0].Kind == invariant.Contradiction && found[0].At == 0; got != x.wrong {
 			t.Errorf("NFSv4.%d, operation %d: %+v", x.minor, x.op, found)
+		}
+	}
+}
+
+// TestReplySize: a reply has no more bytes than its session allows.
+func TestReplySize(t *testing.T) {
+	made, asked, answered := new(nfs4.CREATE_SESSION4res), new(nfs4.SEQUENCE4args), new(nfs4.SEQUENCE4res)
+	made.CsrResok4.CsrSessionid[0], asked.SaSessionid[0], answered.SrResok4.SrSessionid[0] = 7, 7, 7
+	made.CsrResok4.CsrForeChanAttrs.CaMaxresponsesize = 1000
+	c := invariant.New()
+	for i, x := range []struct {
+		bytes uint64
+		want  int
+	}{{2000, 0}, {1000, 0}, {1001, 1}, {0, 0}} {
+		y := compound(int64(i), asked, answered)
+		if i == 0 {
+			y = compound(0, new(nfs4.CREATE_SESSION4args), made)
+		}
+		y.Bytes = x.bytes
+		if found := c.Judge(&y); len(found) != x.want {
+			t.Errorf("%d bytes: %+v", x.bytes, found)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"fmt"
+
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
@@ -8,6 +10,19 @@ import (
 // operation judges one operation of a COMPOUND that succeeded. directory is the current file before it.
 func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 	switch r := result.(type) {
+	case *nfs4.CREATE_SESSION4res:
+		if len(c.sessions) < maxSessions {
+			c.sessions[r.CsrResok4.CsrSessionid] = uint64(r.CsrResok4.CsrForeChanAttrs.CaMaxresponsesize)
+		}
+	case *nfs4.DESTROY_SESSION4res:
+		if a, ok := args.(*nfs4.DESTROY_SESSION4args); ok {
+			delete(c.sessions, a.DsaSessionid)
+		}
+	case *nfs4.SEQUENCE4res:
+		// RFC 8881, section 2.10.6.4
+		if most := c.sessions[r.SrResok4.SrSessionid]; most > 0 && c.x.Bytes > most {
+			c.add(Breach{Kind: Contradiction, Why: fmt.Sprintf("a reply of %d bytes, of which its session allows %d: NFS4ERR_REP_TOO_BIG says so", c.x.Bytes, most)})
+		}
 	case *nfs4.GETATTR4res:
 		if a, ok := args.(*nfs4.GETATTR4args); ok {
 			c.subset(r.Resok4.ObjAttributes.Attrmask.Bitmap4, a.AttrRequest.Bitmap4)

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"hash/crc32"
 	"math"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/rpcrdma/toolkit/analyze/compound"
 	"github.com/rpcrdma/toolkit/decode/link"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
+	"github.com/rpcrdma/toolkit/decode/oncrpc"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/rpcrdma"
@@ -334,8 +337,21 @@ func subject(b []byte, path *[]byte, v *rpc.View, limit int) ([]byte, int) {
 	return append(b, text[:extent]...), width + extent
 }
 
-// wrapped says what is known of a call whose arguments cannot be read.
+// wrapped says what is known of a call whose arguments cannot be read, or that its status does not say.
 func wrapped(b []byte, v *rpc.View) []byte {
+	if v.Call().Cred.Flavor == oncrpc.AuthTLS && v.Tx.Reply.Seen() && v.ReplyErr == nil && v.Reply().Succeeded() {
+		if string(v.Reply().Verf.Body) == "STARTTLS" { // RFC 9289, section 4.1
+			return append(b, "(TLS offered)"...)
+		}
+		return append(b, "(TLS not offered)"...)
+	}
+	if _, ok := v.Args().(*nfs4.CbCompoundArgs); ok {
+		for _, o := range v.Operations() {
+			if a, ok := o.Args.(*nfs4.CB_OFFLOAD4args); ok && a.CoaOffloadInfo.CoaStatus != nfs4.NFS4_OK {
+				return fmt.Appendf(b, "(%v after %d bytes)", a.CoaOffloadInfo.CoaStatus, a.CoaOffloadInfo.CoaBytesCopied)
+			}
+		}
+	}
 	switch w := v.Wrapped(); {
 	case w == "init":
 		return append(b, "(GSS context)"...)
