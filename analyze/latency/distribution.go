@@ -146,71 +146,7 @@ func (d *Distribution) merge(others ...*Distribution) {
 
 // summed puts buckets in order, and makes one of those of the same value. It uses the list.
 func summed(list []bucket) []bucket {
-	if len(list) == 0 {
-		return list
-	}
-	least, most := list[0].value, list[0].value
-	for i := range list {
-		if v := list[i].value; v < least {
-			least = v
-		} else if v > most {
-			most = v
-		}
-	}
-	first, _ := placeOf(least)
-	last, _ := placeOf(most)
-	if 8*len(list) < last-first {
-		slices.SortFunc(list, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
-		return joined(list)
-	}
-	// Nearly all values are the last ones of buckets of three digits, of which there are not many.
-	counts := make([]uint64, last-first+1)
-	odd := slices.Clone(list[:countWhole(counts, first, list)])
-	slices.SortFunc(odd, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
-	odd = joined(odd)
-	list = list[:0]
-	for i, n := range counts {
-		if n == 0 {
-			continue
-		}
-		v := lastOf(first + i)
-		for len(odd) > 0 && odd[0].value < v {
-			list, odd = append(list, odd[0]), odd[1:]
-		}
-		list = append(list, bucket{v, n})
-	}
-	return append(list, odd...)
-}
-
-// countWhole counts the values that are the last ones of their buckets, of which counts has those from first on. It moves the others to the
-// beginning of the list, and returns how many there are.
-func countWhole(counts []uint64, first int, list []bucket) (others int) {
-	for _, b := range list {
-		at, whole := placeOf(b.value)
-		if !whole {
-			list[others] = b
-			others++
-			continue
-		}
-		counts[at-first] += b.count
-	}
-	return others
-}
-
-// placeOf is the number of the bucket of three digits that a value belongs to, and whether the value is the last one in there.
-func placeOf(v int64) (place int, whole bool) {
-	place = bucketOf(v, magnitudes[3])
-	return place, v == lastOf(place)
-}
-
-// lastOf is the last value of a bucket of three digits.
-func lastOf(place int) int64 {
-	_, last := boundsOf(place, magnitudes[3])
-	return last
-}
-
-// joined makes one bucket of those of the same value, which follow one another.
-func joined(list []bucket) []bucket {
+	slices.SortFunc(list, func(a, b bucket) int { return cmp.Compare(a.value, b.value) })
 	out := list[:0]
 	for _, b := range list {
 		if n := len(out); n > 0 && out[n-1].value == b.value {
