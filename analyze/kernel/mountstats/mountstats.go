@@ -32,8 +32,7 @@ type Mount struct {
 	Ops            []Op
 }
 
-// Transport is a line "xprt:". Its numbers have a meaning that depends on the
-// protocol: see RDMA.
+// Transport is a line "xprt:". What its numbers mean depends on the protocol.
 type Transport struct {
 	Protocol string // rdma, tcp, udp, local
 	Numbers  []uint64
@@ -53,49 +52,6 @@ type Op struct {
 	Execute   uint64 // from the start of the task to its end
 	Errors    uint64
 	HasErrors bool // version 1.1
-}
-
-// RDMA are the counters of a transport "rdma". Sizes are in bytes, counts of
-// chunks are counts of segments.
-type RDMA struct {
-	Connects      uint64
-	Sends         uint64
-	Receives      uint64
-	BadXIDs       uint64
-	ReadSegments  uint64
-	WriteSegments uint64
-	ReplySegments uint64
-	RequestBytes  uint64 // offered in Write and Reply chunks
-	ReplyBytes    uint64 // returned in them
-	NoMsg         uint64 // calls marshalled as RDMA_NOMSG
-}
-
-// Positions on the line "xprt: rdma", counted from the port.
-const (
-	rdmaConnects = 2
-	rdmaSends    = 5
-	rdmaRecvs    = 6
-	rdmaBadXIDs  = 7
-	rdmaReads    = 10
-	rdmaWrites   = 11
-	rdmaReplies  = 12
-	rdmaRequest  = 13
-	rdmaReply    = 14
-	rdmaNoMsg    = 20
-)
-
-// RDMA returns the counters by name; ok is false if the transport is another
-// one.
-func (t *Transport) RDMA() (r RDMA, ok bool) {
-	n := t.Numbers
-	if t.Protocol != "rdma" || len(n) <= rdmaNoMsg {
-		return r, false
-	}
-	return RDMA{
-		Connects: n[rdmaConnects], Sends: n[rdmaSends], Receives: n[rdmaRecvs], BadXIDs: n[rdmaBadXIDs],
-		ReadSegments: n[rdmaReads], WriteSegments: n[rdmaWrites], ReplySegments: n[rdmaReplies],
-		RequestBytes: n[rdmaRequest], ReplyBytes: n[rdmaReply], NoMsg: n[rdmaNoMsg],
-	}, true
 }
 
 // Limits of what is kept. What is beyond is counted in Stats.

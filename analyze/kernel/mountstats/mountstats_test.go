@@ -69,13 +69,8 @@ func TestParse(t *testing.T) {
 		m.Option("none") != "" || m.Program != "nfs" || m.ProgramNumber != 100003 || m.ProgramVersion != 4 || len(m.Transports) != 3 {
 		t.Errorf("%+v", m)
 	}
-	r, ok := m.Transports[0].RDMA()
-	want := RDMA{Connects: 1, Sends: 188, Receives: 187, ReadSegments: 22, WriteSegments: 32, ReplySegments: 85, RequestBytes: 7868792, ReplyBytes: 1398517, NoMsg: 1}
-	if !ok || r != want {
-		t.Errorf("%v %+v", ok, r)
-	}
-	if _, ok := m.Transports[2].RDMA(); ok {
-		t.Error("a transport that is none of RDMA")
+	if x := m.Transports[0]; x.Protocol != "rdma" || len(x.Numbers) < 21 || x.Numbers[5] != 188 || x.Numbers[20] != 1 {
+		t.Errorf("%+v", x)
 	}
 	if len(m.Ops) != 2 || m.Ops[1] != (Op{"READ", 11, 12, 1, 1892, 1263472, 3, 124, 129, 2, true}) {
 		t.Errorf("%+v", m.Ops)
@@ -124,9 +119,6 @@ func FuzzParse(f *testing.F) {
 		for _, m := range mounts {
 			m.Server()
 			m.Option("vers")
-			for i := range m.Transports {
-				m.Transports[i].RDMA()
-			}
 		}
 	})
 }

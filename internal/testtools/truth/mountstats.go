@@ -54,16 +54,15 @@ func parseMountstats(r io.Reader) ([]*Mount, error) {
 	list, _, err := mountstats.Parse(r)
 	var mounts []*Mount
 	for _, x := range list {
-		i := slices.IndexFunc(x.Transports, func(t mountstats.Transport) bool { _, ok := t.RDMA(); return ok })
+		i := slices.IndexFunc(x.Transports, func(t mountstats.Transport) bool { return t.Protocol == "rdma" && len(t.Numbers) > 20 })
 		if i < 0 {
 			continue
 		}
-		w, _ := x.Transports[i].RDMA()
+		n := x.Transports[i].Numbers // counted from the port
 		m := &Mount{Device: x.Device, Program: x.Program, Version: x.ProgramVersion, Ops: make(map[string]OpStats)}
 		m.Xprt = Xprt{
-			Connects: w.Connects, Sends: w.Sends, Recvs: w.Receives, BadXIDs: w.BadXIDs,
-			ReadSegments: w.ReadSegments, WriteSegments: w.WriteSegments, ReplySegments: w.ReplySegments,
-			RDMARequest: w.RequestBytes, RDMAReply: w.ReplyBytes, NoMsg: w.NoMsg,
+			Connects: n[2], Sends: n[5], Recvs: n[6], BadXIDs: n[7], ReadSegments: n[10], WriteSegments: n[11], ReplySegments: n[12],
+			RDMARequest: n[13], RDMAReply: n[14], NoMsg: n[20],
 		}
 		for _, o := range x.Ops {
 			if o.Calls != 0 {
