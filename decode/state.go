@@ -90,7 +90,7 @@ func (d *Decoder) plan(opt *StateOptions) (*snapshot.Plan, snapshot.Options) {
 	snapshot.Leave[Decoder](p, "traced", "opt", "frags", "inIB", "at", "memory", "stop", "observer", "emit", "group", "groups", "handover", "single", "joined", "view")
 	d.tx.Snapshot(p)
 	d.roce.Snapshot(p)
-	snapshot.Leave[tcpDemux](p, "h", "tracer", "iwarp", "pool", "limit", "memory", "last", "told")
+	snapshot.Leave[tcpDemux](p, "h", "tracer", "iwarp", "pool", "limit", "memory", "last", "attempt")
 	h := d.tcp.h.(*numbered)
 	p.Fixed(h)
 	snapshot.Leave[numbered](p, "Handler", "numbers")

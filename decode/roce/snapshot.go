@@ -5,7 +5,7 @@ import "github.com/rpcrdma/toolkit/internal/snapshot"
 // Snapshot implements snapshot.Part.
 func (t *Tracker) Snapshot(p *snapshot.Plan) {
 	p.Fixed(t)
-	snapshot.Leave[Tracker](p, "h", "whole", "numbers", "limits", "epoch", "message", "told", "fast", "tenant", "tunnel", "within")
+	snapshot.Leave[Tracker](p, "h", "whole", "numbers", "limits", "epoch", "message", "captured", "fast", "tenant", "tunnel", "within")
 	snapshot.Leave[messages](p, "h", "differs", "tracer", "watch", "send", "frag")
 	snapshot.Leave[account](p, "shared")
 	snapshot.Leave[flowTable](p, "cache")
