@@ -487,7 +487,7 @@ func hexadecimal(b []byte) (n uint64, ok bool) {
 }
 
 // services are names of programs that differ between the kernel's servers and transactions.
-var services = [...][2]string{{"nfsd", "nfs"}, {"lockd", "nlm"}, {"statd", "nsm"}}
+var services = [...][2]string{{"nfsd", "nfs"}, {"lockd", "nlm"}, {"statd", "nsm"}, {"nfs4_cb", "nfs_cb"}}
 
 // ProgramName gives a program that the kernel names the name that it has in transactions.
 func ProgramName(kernel string) string {

@@ -40,10 +40,16 @@ type eventReader struct {
 	absent   []string    // modules that are not loaded
 	counters []*counter
 	surveyed int64            // when modules and transports were looked at
-	known    map[string]bool  // transports
+	known    map[uint32]link  // transports
 	rpc      []rpcCounter     // of the client, of the server
 	compared []Calls          // guarded by mu
 	missing  map[uint32]int64 // transports that sysfs does not have, and when it was asked
+}
+
+// link is a transport of the client: its path and address, and when sysfs has had it last.
+type link struct {
+	name string
+	seen int64
 }
 
 // modules have the events of a system that may not be there at the start.
@@ -132,28 +138,40 @@ func (r *eventReader) survey(now int64) {
 	})
 }
 
-// transports puts the client's transports that are new among the events: sysfs has their numbers, types and addresses (Linux 5.14).
+// transports puts the client's transports that are new among the events: sysfs has their numbers, types and addresses (Linux 5.14). One that
+// has gone is forgotten once all its calls have been read: the next one gets its number.
 func (r *eventReader) transports() {
 	names, _ := filepath.Glob(filepath.Join(r.opt.sys(), "kernel/sunrpc/xprt-switches/*/xprt-*-*"))
-	if r.known == nil || len(r.known) > maxThreads {
-		r.known, r.chooser.servers = make(map[string]bool), make(map[uint32]netip.Addr)
+	now := monotonic()
+	if r.known == nil {
+		r.known, r.chooser.servers = make(map[uint32]link), make(map[uint32]netip.Addr)
 	}
 	for _, name := range names {
 		peer := line(filepath.Join(name, "dstaddr"))
-		key := name + " " + peer
 		part := strings.SplitN(filepath.Base(name), "-", 3)
 		number, err := strconv.ParseUint(part[1], 10, 32)
 		addr, err2 := netip.ParseAddr(peer)
-		if r.known[key] || err != nil || err2 != nil {
+		if err != nil || err2 != nil {
 			continue
 		}
-		r.known[key] = true
+		x := link{name + " " + peer, now}
+		old := r.known[uint32(number)]
+		if r.known[uint32(number)] = x; old.name == x.name {
+			continue
+		}
 		addr = addr.Unmap().WithZone("")
 		r.chooser.servers[uint32(number)] = addr
 		r.pending = append(r.pending, ftrace.Event{
 			Kind: ftrace.Transport, Seen: ftrace.Connected, Transport: uint32(number), Program: []byte(part[2]),
 			Peer: netip.AddrPortFrom(addr, 0), Local: towards(addr),
 		})
+	}
+	for number, x := range r.known {
+		if now-x.seen > 2*surveyEvery {
+			delete(r.known, number)
+			delete(r.chooser.servers, number)
+			r.pending = append(r.pending, ftrace.Event{Kind: ftrace.Transport, Seen: ftrace.Connected, Transport: number})
+		}
 	}
 }
 

@@ -76,6 +76,14 @@ func TestEventsFound(t *testing.T) {
 	if len(r.pending) != 1 || r.pending[0].Transport != 3 || string(r.pending[0].Program) != "rdma" || r.pending[0].Peer.Addr().String() != "192.0.2.1" {
 		t.Errorf("%+v", r.pending)
 	}
+	// Once it has gone, its number may be that of another one.
+	if err := os.RemoveAll(transport); err != nil {
+		t.Fatal(err)
+	}
+	r.known[3] = link{r.known[3].name, monotonic() - 3*surveyEvery}
+	if r.transports(); len(r.pending) != 2 || r.pending[1].Transport != 3 || len(r.pending[1].Program) != 0 || r.chooser.servers[3].IsValid() {
+		t.Errorf("%+v", r.pending)
+	}
 	// Calls over one that nobody knows are left out at level calls, and that is told once.
 	r.opt.EventLevel = ftrace.Calls
 	for range 3 {

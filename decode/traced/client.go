@@ -28,27 +28,23 @@ type task struct {
 // registered is a segment of memory.
 type registered struct {
 	kind     ftrace.Kind
-	more     bool // further segments of the chunk follow
 	position uint32
 	at       rdma.Ref
 	rpcrdma.Segment
 }
 
-// lists puts the segments into the lists of a header.
+// lists puts the segments into the lists of a header. A client of Linux offers one Write chunk at most.
 func lists(h *rpcrdma.Header, all []registered) {
 	h.Reads, h.Writes, h.Reply, h.HasReply = nil, nil, nil, false
-	goesOn := false // the last Write chunk
 	for i := range all {
 		switch s := &all[i]; s.kind {
 		case ftrace.ChunkRead:
 			h.Reads = append(h.Reads, rpcrdma.ReadSegment{Position: s.position, Segment: s.Segment})
 		case ftrace.ChunkWrite:
-			if !goesOn {
+			if h.Writes == nil {
 				h.Writes = append(h.Writes, nil)
 			}
-			last := &h.Writes[len(h.Writes)-1]
-			*last = append(*last, s.Segment)
-			goesOn = s.more
+			h.Writes[0] = append(h.Writes[0], s.Segment)
 		case ftrace.ChunkReply:
 			h.Reply, h.HasReply = append(h.Reply, s.Segment), true
 		}
@@ -95,7 +91,7 @@ func (t *Tracker) prepares(e *ftrace.Event, at rdma.Ref) {
 	}
 	if e.Has(ftrace.Memory) && len(x.registered) < maxSegments {
 		s := rpcrdma.Segment{Handle: e.Handle, Length: e.Length, Offset: e.Offset}
-		x.registered = append(x.registered, registered{e.Kind, e.More, e.Position, at, s})
+		x.registered = append(x.registered, registered{e.Kind, e.Position, at, s})
 	}
 }
 
@@ -108,7 +104,7 @@ func (t *Tracker) learns(e *ftrace.Event, at rdma.Ref) {
 		}
 	case e.Kind == ftrace.Transport:
 		if e.Has(ftrace.Connected) && (len(t.links) < maxConnections || t.links[e.Transport].Program != nil) {
-			t.links[e.Transport] = ftrace.Event{Program: bytes.Clone(e.Program), Peer: e.Peer}
+			t.links[e.Transport] = ftrace.Event{Program: bytes.Clone(e.Program), Peer: e.Peer, Local: e.Local}
 			if string(e.Program) == rdmaTransport {
 				t.connects(e)
 			}
@@ -126,18 +122,40 @@ func (t *Tracker) learns(e *ftrace.Event, at rdma.Ref) {
 	}
 }
 
-// rdmaTransport is the name that the kernel gives to transports of RPC over RDMA.
-const rdmaTransport = "rdma"
+// The kernel's names of transports of RPC over RDMA, and of the program of a server's callbacks.
+const rdmaTransport, callbackProgram = "rdma", "nfs4_cb"
 
 // ended begins the transaction of a call of which only the end was recorded, if its transport is known to be RDMA. The kernel takes the times
-// just before it tells of them.
+// just before it tells of them. It gives the number of a transport that has ended to the next one, so that this may be another by now: other
+// programs than these go over TCP only, and the reply of a call over RDMA is told after it was found.
 func (t *Tracker) ended(e *ftrace.Event, at rdma.Ref) *transaction.Transaction {
 	link, ok := t.links[e.Transport]
-	if !e.Has(ftrace.XID|ftrace.Task|ftrace.Times|ftrace.Connected) || !ok || string(link.Program) != rdmaTransport {
+	_, foundOnly := t.found[e.XID]
+	delete(t.found, e.XID)
+	program := string(e.Program)
+	if !e.Has(ftrace.XID|ftrace.Task|ftrace.Times|ftrace.Connected) || !ok || string(link.Program) != rdmaTransport ||
+		program != "nfs" && program != "nfsacl" && program != callbackProgram {
 		return nil
 	}
 	sent := before(at, e.Execute-min(e.Execute, e.Backlog))
-	tx, tag := t.tx.Begin(t.to(link.Peer.Addr(), sent), client, client, e.XID, sent)
+	var c *rdma.Connection
+	from := client
+	switch r := t.requests[e.XID]; {
+	case program != callbackProgram && foundOnly:
+		return nil
+	case program != callbackProgram:
+		c = t.to(link.Peer.Addr(), sent)
+	case r == nil:
+		c, from = t.connection(connKey{client: link.Peer.Addr(), server: link.Local.Addr(), served: true}, sent), server
+	default: // the reply to the callback
+		c, from = t.connection(connKey{client: link.Peer.Addr(), queue: r.queue, served: true}, sent), server
+		t.forget(r)
+		r.taken = true
+	}
+	if from == server && !c.Ends[server].Addr.IsValid() {
+		c.Ends[server].Addr = link.Local.Addr()
+	}
+	tx, tag := t.tx.Begin(c, client, from, e.XID, sent)
 	if e.RoundTrip > 0 {
 		came := sent
 		came.Time = min(sent.Time+int64(micros(e.RoundTrip)), at.Time)

@@ -205,8 +205,10 @@ func find(n name) procedure {
 	if n.procedure != "" && len(n.procedure) <= 64 && strings.IndexFunc(n.procedure, foreign) < 0 {
 		x.operation = n.procedure
 	}
-	if p, number, ok := nfs.Find(program, n.version, "COMPOUND"); ok {
-		x.program, x.number, x.known = p.Number, number, true
+	for _, compound := range []string{"COMPOUND", "CB_COMPOUND"} {
+		if p, number, ok := nfs.Find(program, n.version, compound); ok {
+			x.program, x.number, x.known = p.Number, number, true
+		}
 	}
 	return x
 }
