@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -15,8 +16,8 @@ type clockKey struct {
 	side   uint8
 }
 
-// Clock is how the clock of a trace differs from that of the capture: capture time = trace time + Offset. It
-// is found from causes and effects. A client builds a call before it is on the wire, and records a reply
+// Clock is how the clock of a trace differs from that of the capture: capture time = trace time + Offset, and a part of the time since At where
+// one of them runs faster. It is found from causes and effects. A client builds a call before it is on the wire, and records a reply
 // after it was; a server takes a call from its queue after it was on the wire, and has its result before the
 // reply is. Each call thus bounds the difference from both sides.
 type Clock struct {
@@ -26,32 +27,74 @@ type Clock struct {
 	// zero.
 	Known  bool  `json:"known"`
 	Offset int64 `json:"offset_ns"` // the middle between the bounds
+	// Drift is how much faster the capture's clock runs, in parts per million, from At on, a time of the trace. Both are 0 where one
+	// difference fits all bounds.
+	Drift float64 `json:"drift_ppm,omitempty"`
+	At    int64   `json:"at_ns,omitempty"`
 	// Uncertainty is half of the distance between the bounds. If it is
-	// negative, they contradict each other by twice that: the clocks ran apart
-	// during the capture, or were set.
+	// negative, they contradict each other by twice that: a clock was set during the capture.
 	Uncertainty int64 `json:"uncertainty_ns"`
 	Calls       int   `json:"calls"` // that were used
 
-	low, high   int64
-	lows, highs int
+	low, high []bound
 }
 
-// usable reports whether times of the trace can be placed among those of the capture. Clocks that ran apart have
+// bound is a limit of the difference at a time of the trace.
+type bound struct{ at, difference int64 }
+
+// mostDrift is how much faster than another one a clock may be, in parts per million: Linux corrects clocks by at most 500.
+const mostDrift = 500
+
+// usable reports whether times of the trace can be placed among those of the capture. Clocks that were set have
 // no one difference, and a part of a call could have any length, or less than none.
 func (c *Clock) usable() bool { return c != nil && c.Known && c.Uncertainty >= 0 }
 
-func (c *Clock) atLeast(d int64) {
-	if c.lows == 0 || d > c.low {
-		c.low = d
+// capture is the capture's time at a time of the trace.
+func (c *Clock) capture(at int64) int64 { return at + c.Offset + drifted(at-c.At, c.Drift) }
+
+func drifted(passed int64, ppm float64) int64 { return int64(float64(passed) * ppm / 1e6) }
+
+// between returns the bounds of the offset at At if the clocks run apart by so much.
+func (c *Clock) between(ppm float64) (low, high int64) {
+	low, high = math.MinInt64, math.MaxInt64
+	for _, b := range c.low {
+		low = max(low, b.difference-drifted(b.at-c.At, ppm))
 	}
-	c.lows++
+	for _, b := range c.high {
+		high = min(high, b.difference-drifted(b.at-c.At, ppm))
+	}
+	return low, high
 }
 
-func (c *Clock) atMost(d int64) {
-	if c.highs == 0 || d < c.high {
-		c.high = d
+// fit finds the offset, and a drift where there is none that fits all bounds: that which leaves most room between them.
+func (c *Clock) fit() {
+	c.Calls = max(len(c.low), len(c.high))
+	if c.Known = len(c.low) > 0 && len(c.high) > 0; !c.Known {
+		return
 	}
-	c.highs++
+	low, high := c.between(0)
+	if low > high {
+		c.At = c.low[0].at
+		// The room is a concave function of the drift.
+		from, to := -float64(mostDrift), float64(mostDrift)
+		for range 64 {
+			a, b := from+(to-from)/3, to-(to-from)/3
+			lowA, highA := c.between(a)
+			lowB, highB := c.between(b)
+			if highA-lowA < highB-lowB {
+				from = a
+			} else {
+				to = b
+			}
+		}
+		if l, h := c.between(from); l <= h {
+			low, high, c.Drift = l, h, from
+		} else {
+			c.At = 0
+		}
+	}
+	c.Offset, c.Uncertainty = low+(high-low)/2, (high-low)/2
+	c.low, c.high = nil, nil
 }
 
 func (p *pairing) clock(source uint16, side uint8) *Clock {
@@ -74,13 +117,13 @@ func (p *pairing) readClocks() {
 		}
 		w, k := &p.wires[c.wire], p.clock(c.source, sideClient)
 		if c.sends == 1 && c.marshal != 0 {
-			k.atMost(w.first - c.marshal)
+			k.high = append(k.high, bound{c.marshal, w.first - c.marshal})
 		}
 		switch {
 		case c.reply != 0 && c.sends <= 1:
-			k.atLeast(w.last - c.reply)
+			k.low = append(k.low, bound{c.reply, w.last - c.reply})
 		case c.awaited():
-			k.atLeast(w.last - c.end)
+			k.low = append(k.low, bound{c.end, w.last - c.end})
 		}
 	}
 	for i := range p.requests {
@@ -90,19 +133,15 @@ func (p *pairing) readClocks() {
 		}
 		w, k := &p.wires[q.wire], p.clock(q.source, sideServer)
 		if at := cmp.Or(q.decode, q.process); at != 0 { // over TCP only the second
-			k.atLeast(w.callLast - at)
+			k.low = append(k.low, bound{at, w.callLast - at})
 		}
 		// Some kernels post the RDMA Writes of a result before this event.
 		if q.done && !w.pushed && w.divided {
-			k.atMost(w.response - q.end)
+			k.high = append(k.high, bound{q.end, w.response - q.end})
 		}
 	}
 	for _, c := range p.clocks {
-		c.Calls = max(c.lows, c.highs)
-		if c.Known = c.lows > 0 && c.highs > 0; c.Known {
-			c.Offset = c.low + (c.high-c.low)/2
-			c.Uncertainty = (c.high - c.low) / 2
-		}
+		c.fit()
 	}
 }
 

@@ -155,7 +155,7 @@ func (p *pairing) callsOf(x uint32) {
 			}
 			d := int64(0)
 			if k := p.clocks[clockKey{c.source, sideClient}]; k != nil && k.Known && c.done {
-				d = outside(p.wires[w].first, c.end-c.execute+k.Offset, c.end+k.Offset)
+				d = outside(p.wires[w].first, k.capture(c.end-c.execute), k.capture(c.end))
 			} else if n < turn {
 				d = 1 << 61 // it has one
 			} else {
@@ -201,7 +201,7 @@ func (p *pairing) requestsOf(x uint32) {
 				if start == 0 {
 					start = q.end - q.execute
 				}
-				d = outside(p.wires[w].callLast, start+k.Offset, start+k.Offset)
+				d = outside(p.wires[w].callLast, k.capture(start), k.capture(start))
 			}
 			if best < 0 || d < distance {
 				best, distance = r, d

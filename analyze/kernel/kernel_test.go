@@ -212,7 +212,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestClocksApart: the clock of the client was set during the trace. What depends on it has no values, the rest is as before.
+// TestClocksApart: the clock of the client was set during the trace, or runs fast. What depends on one that was set has no values, the rest is as before;
+// of one that runs fast all is known.
 func TestClocksApart(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(sampleDir, "rocev2-nfs41-recall.trace.client"))
 	if err != nil {
@@ -220,13 +221,16 @@ func TestClocksApart(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	stamp := regexp.MustCompile(` (\d+)\.(\d{6}): `)
-	join := func(ahead int) *Result {
+	join := func(ahead int, ppm float64) *Result {
 		j := New(Options{})
 		var trace strings.Builder
 		for i, l := range lines {
-			if m := stamp.FindStringSubmatchIndex(l); m != nil && i > len(lines)/2 {
-				seconds, _ := strconv.Atoi(l[m[2]:m[3]])
-				l = l[:m[2]] + strconv.Itoa(seconds+ahead) + l[m[3]:]
+			if m := stamp.FindStringSubmatchIndex(l); m != nil {
+				at, _ := strconv.ParseFloat(l[m[2]:m[5]], 64)
+				if at *= 1 + ppm/1e6; i > len(lines)/2 {
+					at += float64(ahead)
+				}
+				l = fmt.Sprintf("%s%.6f%s", l[:m[2]], at, l[m[5]:])
 			}
 			trace.WriteString(l)
 		}
@@ -236,7 +240,10 @@ func TestClocksApart(t *testing.T) {
 		each(t, filepath.Join(sampleDir, "rocev2-nfs41-recall.pcap"), j.Add)
 		return j.Result()
 	}
-	whole, apart := join(0), join(5)
+	whole, apart, fast := join(0, 0), join(5, 0), join(0, 400)
+	if c := fast.Clocks[0]; !c.usable() || c.Drift > -300 || c.Drift < -500 {
+		t.Errorf("%+v", c)
+	}
 	if c := apart.Clocks[0]; !c.Known || c.Uncertainty >= 0 {
 		t.Fatalf("%+v", c)
 	}

@@ -189,7 +189,7 @@ func (p *pairing) client(r *Result) {
 		s.add(3, c.rtt-w.total)
 		s.add(4, c.execute-c.backlog-c.rtt)
 		if k := p.clocks[clockKey{c.source, sideClient}]; k.usable() {
-			sent := c.end - c.execute + c.backlog + k.Offset
+			sent := k.capture(c.end - c.execute + c.backlog)
 			s.add(5, w.first-sent)
 			s.add(6, sent+c.rtt-w.last)
 		}
@@ -246,8 +246,8 @@ func (p *pairing) server(r *Result) {
 		s.add(1, q.execute)
 		s.add(2, w.serverPhase-q.execute)
 		if k := p.clocks[clockKey{q.source, sideServer}]; k.usable() {
-			s.add(3, q.end-q.execute+k.Offset-w.pulled)
-			s.add(4, w.response-q.end-k.Offset)
+			s.add(3, k.capture(q.end-q.execute)-w.pulled)
+			s.add(4, w.response-k.capture(q.end))
 		}
 	}
 	n.Callbacks = min(p.callbacks, n.Unfinished)

@@ -68,10 +68,14 @@ func printClock(w io.Writer, c *kernel.Clock) {
 	case !c.Known:
 		fmt.Fprintf(w, "not known: %s limit it from one side only\n", units.Plural(c.Calls, "call"))
 	case c.Uncertainty < 0:
-		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: the clocks ran apart\n",
+		fmt.Fprintf(w, "capture is ahead by %s, but %s contradict each other by %s: a clock was set\n",
 			units.Seconds(c.Offset), units.Plural(c.Calls, "call"), units.Duration(-2*c.Uncertainty))
 	default:
-		fmt.Fprintf(w, "capture is ahead by %s ± %s, from %s\n", units.Seconds(c.Offset), units.Duration(c.Uncertainty), units.Plural(c.Calls, "call"))
+		drift := ""
+		if c.Drift != 0 {
+			drift = fmt.Sprintf(" and %.3g ppm of the time since", c.Drift)
+		}
+		fmt.Fprintf(w, "capture is ahead by %s%s ± %s, from %s\n", units.Seconds(c.Offset), drift, units.Duration(c.Uncertainty), units.Plural(c.Calls, "call"))
 	}
 }
 
@@ -121,7 +125,7 @@ func printClientOps(w io.Writer, r *kernel.Result) {
 		})
 	}
 	_ = table.Print(w, header, right, rows)
-	printApart(w, r.Clocks, "client", "SEND and REPLY")
+	printSet(w, r.Clocks, "client", "SEND and REPLY")
 	printOrder(w, r.ClientOrder, "wire", "RTT", "total on the wire", "the client's round trip")
 }
 
@@ -140,15 +144,15 @@ func printServerOps(w io.Writer, r *kernel.Result) {
 		})
 	}
 	_ = table.Print(w, header, right, rows)
-	printApart(w, r.Clocks, "server", "BEFORE and BEHIND")
+	printSet(w, r.Clocks, "server", "BEFORE and BEHIND")
 	printOrder(w, r.ServerOrder, "execution", "phase", "the server's execution", "the phase on the wire")
 }
 
-// printApart says which columns lack the calls of traces whose clocks ran apart from that of the capture.
-func printApart(w io.Writer, clocks []*kernel.Clock, side, columns string) {
+// printSet says which columns lack the calls of traces whose clock was set during the capture.
+func printSet(w io.Writer, clocks []*kernel.Clock, side, columns string) {
 	for _, c := range clocks {
 		if c.Side == side && c.Known && c.Uncertainty < 0 {
-			fmt.Fprintf(w, "%s of the calls in %s are not known: the clocks ran apart\n", columns, safe(filepath.Base(c.File)))
+			fmt.Fprintf(w, "%s of the calls in %s are not known: a clock was set\n", columns, safe(filepath.Base(c.File)))
 		}
 	}
 }
