@@ -157,7 +157,7 @@ func same(t *testing.T, packets, trace, side string) {
 	}
 	for k, list := range wire {
 		for _, c := range list {
-			if !k.backward {
+			if !k.backward && (side == "client" || c.answered) { // a server that ends leaves some calls alone
 				t.Errorf("%s: the packets have %08x, too (%v)", trace, k.xid, c.state)
 			}
 		}

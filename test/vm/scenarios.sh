@@ -377,6 +377,25 @@ X
 run_krb5_siw() { kerberos siw iwarp; }
 run_krb5_rxe() { kerberos rxe rocev2; }
 
+# traced_calls SCENARIO NAME MOUNT-OPTIONS WORKLOAD [SERVER]: the kernel's client works below /mnt/t, while both machines take their events and the
+# server its packets. The transactions of both are those of the packets.
+traced_calls() {
+    local s=$1 n=$2 line
+    rm -f "$rundir"/rig/out/{restart,restarted,held,recalled}
+    step $s "$n: events of the server, and packets" server "(prepared /export/made-$n) && capture $n && traced $n && {
+        ${5:-true}
+    }" || return 1
+    step $s "$n: events of the client" client "traced $n" || return 1
+    step $s "$n: workload" client "cd /; mount -t nfs -o vers=$3,proto=rdma,port=20049$([[ $3 = 3* ]] && echo ,mountproto=tcp) $SRV:/export/made-$n /mnt/t && { $4; } && umount /mnt/t" 400
+    on client "traced_stop $n" >"$rundir/$n.client" && on server "tc qdisc del dev eth0 root 2>/dev/null; traced_stop $n && capture_stop $n" >"$rundir/$n.server" ||
+        { row $s "$n: events" FAILED "no recording"; return 1; }
+    if line=$(RPCRDMA_CAPTURES=$rundir/rig/out go test ./decode/traced -count=1 -v -run "TestCaptures/$n" 2>&1); then
+        row $s "$n: transactions of client and server are those of the packets" passed "$(sed -n 's/.* trace: \(.* events\{0,1\} captured.*\) for lack.*/\1/p' "$rundir/$n.client" "$rundir/$n.server" | paste -sd\;); $(sed -n 's/.*: compared //p' <<<"$line" | paste -sd\;)"
+    else
+        row $s "$n: transactions of client and server are those of the packets" FAILED "$(head -4 <<<"$line" | tr '\n\t' '  ' | cut -c1-600)"
+    fi
+}
+
 # events KERNEL-DEVICE: the kernels' own events, live on both machines, beside the packets of the same calls: the transactions are the
 # same. Then events are lost, and counted; and a program that is killed leaves nothing behind.
 events() {
@@ -385,18 +404,12 @@ events() {
     step $s "kernel's client over $1" client "device $1 && client_up && mkdir -p /mnt/t" || return 1
     rm -rf "$rundir/rig/out"/*.truth
     for v in ${VERSIONS-3 4.0 4.1 4.2}; do
-        n=$1-nfs${v/./}-events
-        step $s "NFSv$v: events of the server, and packets" server "(prepared /export/made-$n) && capture $n && traced $n" || return 1
-        step $s "NFSv$v: events of the client" client "traced $n" || return 1
-        step $s "NFSv$v: workload" client "mount -t nfs -o vers=$v,proto=rdma,port=20049$([ $v = 3 ] && echo ,mountproto=tcp) $SRV:/export/made-$n /mnt/t && bash /rig/guest/short /mnt/t && umount /mnt/t" 400
-        on client "traced_stop $n" >"$rundir/$n.client" && on server "traced_stop $n && capture_stop $n" >"$rundir/$n.server" ||
-            { row $s "NFSv$v: events" FAILED "no recording"; continue; }
-        if line=$(RPCRDMA_CAPTURES=$rundir/rig/out go test ./decode/traced -count=1 -run "TestCaptures/$n" 2>&1); then
-            row $s "NFSv$v: transactions of client and server are those of the packets" passed "$(sed -n 's/.* trace: \(.* events\{0,1\} captured.*\) for lack.*/\1/p' "$rundir/$n.client" "$rundir/$n.server" | paste -sd\;)"
-        else
-            row $s "NFSv$v: transactions of client and server are those of the packets" FAILED "$(head -4 <<<"$line" | tr '\n\t' '  ' | cut -c1-600)"
-        fi
+        traced_calls $s $1-nfs${v/./}-events $v 'bash /rig/guest/short /mnt/t'
     done
+    traced_calls $s $1-nfs3-loss 3 'bash /rig/guest/short /mnt/t' 'tc qdisc add dev eth0 root netem loss 0.3%'
+    traced_calls $s $1-nfs41-nconnect 4.1,nconnect=3 'bash /rig/guest/short /mnt/t'
+    traced_calls $s $1-nfs41-recall 4.1 'recalled' 'recalls &'
+    traced_calls $s $1-nfs42-restart 4.2 'touch /rig/out/restart; bash /rig/guest/short /mnt/t && until [ -e /rig/out/restarted ]; do ls -l /mnt/t; sleep 1; done' 'restarter &'
     # One reader stands still, with little room; what it lost is what the other one has more.
     step $s "events lost are counted" client "traced all -B 16384 && traced few -B 64 && kill -STOP \$(cat /run/few.trace.pid) &&
         mount -t nfs -o vers=3,proto=rdma,port=20049,mountproto=tcp $SRV:/export /mnt/t && for i in {1..300}; do [ -e /mnt/t/none\$i ]; done; umount /mnt/t

@@ -228,6 +228,25 @@ restarter() {
     return 1
 }
 
+# recalled on the client holds files of /mnt/t open for reading, which recalls on the server changes meanwhile. A server needs some opens before
+# it delegates.
+recalled() {
+    local i
+    for i in 1 2 3; do cat /mnt/t/r3000 >/dev/null || return 1; done
+    exec 7</mnt/t/r3000 8</mnt/t/r70001
+    cat <&7 >/dev/null && cat <&8 >/dev/null
+    touch /rig/out/held
+    until [ -e /rig/out/recalled ]; do sleep 0.1; done
+    exec 7>&- 8>&-
+    [ "$(tail -c 4 /mnt/t/r3000)" = new ]
+}
+recalls() {
+    local d
+    until [ -e /rig/out/held ]; do sleep 0.1; done
+    for d in /export/made-*recall*; do echo new >>$d/r3000; echo new >>$d/r70001; done
+    touch /rig/out/recalled
+}
+
 # replay NAME PROVIDER VERSION DIR [OPTIONS]: replays /rig/cap/NAME below /export/DIR of the
 # kernel's server, with our packets captured. Leaves /rig/out/DIR.json, .pcapng and .replay, what
 # the command said.
