@@ -167,30 +167,76 @@ func (x *call) begin() int64 {
 	return x.sent
 }
 
-// againLeast is how soon a client asks again that was asked to wait, in nanoseconds: Linux waits 100 ms at least.
+// againLeast is how soon a client asks again that was asked to wait, in nanoseconds: Linux waits 100 ms at least. What comes sooner is a call of
+// somebody else for the same, unless nobody else calls for it.
 const againLeast = 50_000_000
 
-// chains joins calls that the server asked to wait with those that ask again. What comes sooner is a call of somebody else for the same.
+// asking is what a client has asked for, one call after the other.
+type asking struct {
+	calls, waits int
+	until        int64 // reply to the last one
+	overlap      bool  // it came after the next call
+	soonest      int64 // from a reply that asks to wait to the next call
+	open         []*call
+}
+
+// alone reports whether all calls are of one that was asked to wait and comes again.
+func (a *asking) alone() bool { return !a.overlap && a.calls <= a.waits+1 }
+
+// add adds a call.
+func (a *asking) add(x *call) {
+	if a.overlap = a.overlap || x.start < a.until; a.waits == a.calls && a.calls > 0 {
+		a.soonest = earlier(a.soonest, x.start-a.until)
+	}
+	a.calls++
+	a.waits += b2i(x.asksToWait())
+	a.until = max(a.until, x.end)
+}
+
+// asksToWait reports whether the server put a call off.
+func (x *call) asksToWait() bool { return x.status == wait || x.status == grace }
+
+// chains joins calls that the server asked to wait with those that ask again.
 func (b *batch) chains() {
 	type key struct {
 		client uint16
 		thing  uint64
 	}
 	b.resent()
-	open := make(map[key][]*call)
+	asked := make(map[key]*asking)
 	for _, x := range b.forward {
 		if x.end == 0 || x.thing == 0 {
 			continue
 		}
 		k := key{x.client, x.thing}
-		list := open[k]
-		if i := slices.IndexFunc(list, func(old *call) bool { return x.start-old.end >= againLeast }); i >= 0 {
-			x.asked1, list[i].again = list[i].begin(), true
-			list = slices.Delete(list, i, i+1)
-			open[k] = list
+		if asked[k] == nil {
+			asked[k] = new(asking)
 		}
-		if x.status == wait || x.status == grace {
-			open[k] = append(list, x)
+		asked[k].add(x)
+	}
+	usual := make(map[uint16][]int64) // of a client, if nobody else calls
+	for k, a := range asked {
+		if a.alone() && a.soonest > 0 {
+			usual[k.client] = append(usual[k.client], a.soonest)
+		}
+	}
+	for _, x := range b.forward {
+		a := asked[key{x.client, x.thing}]
+		if a == nil || x.end == 0 {
+			continue
+		}
+		least := int64(againLeast)
+		if a.alone() {
+			least = 0
+		} else if list := usual[x.client]; len(list) >= fewCalls {
+			least = min(least, slices.Min(list))
+		}
+		if i := slices.IndexFunc(a.open, func(old *call) bool { return x.start-old.end >= least }); i >= 0 {
+			x.asked1, a.open[i].again = a.open[i].begin(), true
+			a.open = slices.Delete(a.open, i, i+1)
+		}
+		if x.asksToWait() {
+			a.open = append(a.open, x)
 		}
 	}
 }

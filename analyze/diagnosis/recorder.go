@@ -64,7 +64,7 @@ type Recorder struct {
 
 	mu    sync.Mutex
 	ended []ended
-	holes map[int]int // in the streams of TCP of a connection
+	holes map[int]uint64 // in the streams of TCP of a connection; of others, the packets that were acknowledged and are not in the capture
 
 	names     names
 	kinds     []kind // of names
@@ -86,7 +86,7 @@ type Recorder struct {
 
 // note counts a call that asks to wait, or recalls.
 func (f *figures) note(x *call) {
-	f.waits += b2i(x.status == wait || x.status == grace)
+	f.waits += b2i(x.asksToWait())
 	f.recalls += b2i(x.kind == recalling)
 }
 
@@ -357,18 +357,21 @@ func (r *Recorder) attempt(c *rdma.Connection, a decode.Asked) {
 	}
 }
 
-// event counts the places where the capture lacks bytes of TCP.
-func (r *Recorder) event(c *rdma.Connection, _ rdma.Side, e rdma.Event, _ uint32, _ rdma.Ref) {
-	if e != rdma.EventGap || c.Fabric < rdma.IWARP {
+// event counts the places where the capture lacks bytes of TCP, or packets that were acknowledged.
+func (r *Recorder) event(c *rdma.Connection, _ rdma.Side, e rdma.Event, n uint32, _ rdma.Ref) {
+	if e != rdma.EventGap {
 		return
+	}
+	if c.Fabric >= rdma.IWARP {
+		n = 1
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.holes) < maxConns {
 		if r.holes == nil {
-			r.holes = make(map[int]int)
+			r.holes = make(map[int]uint64)
 		}
-		r.holes[c.ID]++
+		r.holes[c.ID] += uint64(n)
 	}
 }
 
@@ -385,7 +388,10 @@ func (r *Recorder) gone(c *rdma.Connection, rejected bool) {
 		key: string(rpc.AppendConnectionKey(nil, c)), frame: c.First.Number, rejected: rejected, gaps: missingOf(c), packets: c.Sent[0].Packets + c.Sent[1].Packets,
 		doubtful: c.Sent[0].Resyncs+c.Sent[1].Resyncs > 0,
 	}
-	if holes == 1 && !c.Setup[0].Seen() && !c.Setup[1].Seen() {
+	switch {
+	case c.Fabric < rdma.IWARP:
+		e.gaps = min(e.gaps, holes) // others may have been lost before the capture point, and would have been sent again after its end
+	case holes == 1 && !c.Setup[0].Seen() && !c.Setup[1].Seen():
 		e.gaps = 0 // it may have been sent before the capture began, behind something that was lost
 	}
 	if e.hosts[1].Less(e.hosts[0]) {
