@@ -228,6 +228,9 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	// The calls that waited would have gone out at once.
 	span := calls[len(calls)-1].start - calls[0].start
 	f.time = max(min(f.time, span), int64(float64(span)*float64(prompt)/float64(len(calls))))
+	if told < n {
+		f.time = min(f.time, span*4/5) // as for five times as many callers: the capture does not show how many wait
+	}
 	p := &b.pairs[calls[0].conn.pair]
 	f.among = len(p.conns)
 	if n := b.carrying(p); n > 0 {

@@ -43,6 +43,14 @@ func TestIndependent(t *testing.T) {
 		{"link1g-5.client", 58, diagnosis.PathStall, diagnosis.Network, possible, 0, nil},
 		// Two threads: each operation waits in line as long as others.
 		{"threads2-7.client", 180, diagnosis.ServerTime, diagnosis.Server, possible, 0, nil},
+		// Three callers share one credit: two thirds of the time, not nearly all.
+		{"credits_zero-3.client", 12, diagnosis.Credits, diagnosis.Server, certain, 6.355, nil},
+		// iWARP, cut to 96 bytes, which end before the grant: it is not one of 0.
+		{"iwarp-snaplen96.switch", 6.2, "", "", possible, 0, nil},
+		// iWARP, cut to 128 bytes, which hide the Reads: half of the distance is not seen, and losses took most.
+		{"iwarp-tail-snaplen128.client", 1597, diagnosis.PathDelay, diagnosis.Network, likely, 0, nil},
+		// iWARP, one call at a time over four connections in turn: acknowledgements wait for the next call, and no link is full.
+		{"iwarp-4conn-depth1.server", 0, diagnosis.OneAtATime, diagnosis.Client, likely, 0, nil},
 	} {
 		f, err := os.Open(filepath.Join("testdata", x.file+".pcap.zst"))
 		if err != nil {
@@ -53,14 +61,21 @@ func TestIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 		off := func(got int64, want float64) float64 { return math.Abs(float64(got)/1e6/want - 1) }
-		if off(rep.Calls, x.calls) > 0.1 {
+		if x.calls > 0 && off(rep.Calls, x.calls) > 0.1 {
 			t.Errorf("%s: calls took %.1f ms, not %.1f", x.file, float64(rep.Calls)/1e6, x.calls)
+		}
+		if x.code == "" && len(rep.Causes) == 0 {
+			continue
 		}
 		if len(rep.Causes) == 0 {
 			t.Errorf("%s: %s", x.file, rep.Summary)
 			continue
 		}
-		if c := rep.Causes[0]; c.Code != x.code || c.Side != x.side || c.Certainty != x.sure || x.time > 0 && off(c.Time, x.time) > 0.2 {
+		within := 0.2
+		if rep.Causes[0].Clock == diagnosis.Wall {
+			within = 0.36 // how many callers wait is not seen
+		}
+		if c := rep.Causes[0]; c.Code != x.code || c.Side != x.side || c.Certainty != x.sure || x.time > 0 && off(c.Time, x.time) > within {
 			t.Errorf("%s: %s", x.file, c.Text)
 		}
 		for _, c := range rep.Causes {

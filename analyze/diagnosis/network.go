@@ -980,8 +980,8 @@ func (b *batch) pathDelay() {
 			f.of(x, x.take(n))
 		})
 		to := k.calls[0].server
-		if f.certainty == Certain && (f.time*4 < whole*3 || b.inLine[to] || float64(f.time) > 1.25*float64(app)*(1-b.busy[to])) {
-			f.certainty = Likely // other causes seem to have taken some of it, calls wait for the round trips of others as well, or would wait in line instead
+		if f.certainty == Certain && (f.time*2 < app || f.time*4 < whole*3 || b.inLine[to] || float64(f.time) > 1.25*float64(app)*(1-b.busy[to])) {
+			f.certainty = Likely // what else the calls wait for may hide more round trips, other causes seem to have taken some of it, calls wait for the round trips of others as well, or would wait in line instead
 		}
 		found = append(found, distance{f, to})
 		doubtful[to] = doubtful[to] || f.certainty != Certain

@@ -125,6 +125,9 @@ func (b *batch) full(p *pair, server bool) {
 		open += max(end-max(x.start, busy), 0)
 		busy = max(busy, end)
 		app += x.app + end - x.end
+		if x.conn.fabric >= rdma.IWARP {
+			app -= max(x.conn.near[1], 0) // which may be how long TCP let the acknowledgement wait
+		}
 	}
 	if open <= 0 || app < 3*open {
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"sort"
@@ -430,6 +431,9 @@ func (r *Recorder) Transaction(v *rpc.View) {
 	x.bytes, x.reads = uint32(min(tx.ReadBytes+tx.WriteBytes, 1<<31)), uint16(min(tx.Reads, 1<<15))
 	x.rawGrant, x.asked = tx.Reply.Credits(), tx.Call.Credits()
 	x.granted = max(x.rawGrant, 1)
+	if tx.Reply.Header.Cut && x.rawGrant == 0 {
+		x.rawGrant, x.granted = math.MaxUint32, math.MaxUint32 // the capture may end before the grant
+	}
 	x.op = r.operation(v)
 	x.kind = r.kindOf(tx, x.op)
 	if x.kind == recalling {
