@@ -7,8 +7,8 @@ import (
 	"github.com/rpcrdma/toolkit/decode/xdr"
 )
 
-// operation judges one operation of a COMPOUND that succeeded. directory is the current file before it.
-func (c *Checker) operation(args, result xdr.Message, directory []byte) {
+// session follows the sizes that sessions allow, and judges that of a reply.
+func (c *Checker) session(args, result xdr.Message) {
 	switch r := result.(type) {
 	case *nfs4.CREATE_SESSION4res:
 		if len(c.sessions) < maxSessions {
@@ -23,6 +23,14 @@ func (c *Checker) operation(args, result xdr.Message, directory []byte) {
 		if most := c.sessions[r.SrResok4.SrSessionid]; most > 0 && c.x.Bytes > most {
 			c.add(Breach{Kind: Contradiction, Why: fmt.Sprintf("a reply of %d bytes, of which its session allows %d: NFS4ERR_REP_TOO_BIG says so", c.x.Bytes, most)})
 		}
+	}
+}
+
+// operation judges one operation of a COMPOUND that succeeded. directory is the current file before it.
+func (c *Checker) operation(args, result xdr.Message, directory []byte) {
+	switch r := result.(type) {
+	case *nfs4.CREATE_SESSION4res, *nfs4.DESTROY_SESSION4res, *nfs4.SEQUENCE4res:
+		c.session(args, result)
 	case *nfs4.GETATTR4res:
 		if a, ok := args.(*nfs4.GETATTR4args); ok {
 			c.subset(r.Resok4.ObjAttributes.Attrmask.Bitmap4, a.AttrRequest.Bitmap4)
