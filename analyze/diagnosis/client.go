@@ -223,13 +223,13 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	if growth(calls) > 1.25 {
 		f.certainty = Possible // they wait for each other at the server
 	}
-	f.limited(n, prompt, told, zero*2 > len(calls), echo*10 >= n*9)
+	f.limited(n, told, zero*2 > len(calls), echo*10 >= n*9)
 	f.typical = f.time / int64(n)
 	// The calls that waited would have gone out at once.
 	span := calls[len(calls)-1].start - calls[0].start
 	f.time = max(min(f.time, span), int64(float64(span)*float64(prompt)/float64(len(calls))))
 	if told < n {
-		f.time = min(f.time, span*4/5) // as for five times as many callers: the capture does not show how many wait
+		f.time = min(f.time, span/10*9) // as for ten times as many callers: the capture does not show how many wait
 	}
 	p := &b.pairs[calls[0].conn.pair]
 	f.among = len(p.conns)
@@ -239,9 +239,8 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	b.Recorder.found(f)
 }
 
-// limited says who limits the calls, and how sure that is, of n that waited: prompt ones came as soon as one was answered, told ones waited as a
-// kernel measured it.
-func (f *finding) limited(n, prompt, told int, zero, echo bool) {
+// limited says who limits the calls, and how sure that is, of n that waited: told ones waited as a kernel measured it.
+func (f *finding) limited(n, told int, zero, echo bool) {
 	if f.limit > fewAtOnce {
 		f.certainty = Possible // the application may have as many calls at a time
 	}
@@ -252,10 +251,7 @@ func (f *finding) limited(n, prompt, told int, zero, echo bool) {
 	case told == n:
 		f.certainty = Certain
 	case zero:
-		f.what, f.limit = "zero", 0
-		if prompt*10 >= n*9 && f.certainty == Likely {
-			f.certainty = Certain
-		}
+		f.what, f.limit = "zero", 0 // one caller that sends each call at once would look the same
 	case echo:
 		f.what, f.side = "echo", Client
 	}

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rpcrdma/toolkit/decode/rdma"
@@ -106,22 +107,14 @@ const (
 // calls wait. The connections between two hosts share their link.
 func (b *batch) linkFull() {
 	for i := range b.pairs {
-		b.full(&b.pairs[i], true)
-		b.full(&b.pairs[i], false)
+		b.full(&b.pairs[i])
 	}
 }
 
-func (b *batch) full(p *pair, server bool) {
-	f := &finding{code: LinkFull, side: Network, clock: Calls, certainty: Likely, what: "client"}
-	if server {
-		f.what = "server"
-	}
+func (b *batch) full(p *pair) {
 	var open, busy, app int64
 	for _, x := range p.calls {
-		end := x.end
-		if server {
-			end += x.queued()
-		}
+		end := x.end + x.queued()
 		open += max(end-max(x.start, busy), 0)
 		busy = max(busy, end)
 		app += x.app + end - x.end
@@ -129,19 +122,27 @@ func (b *batch) full(p *pair, server bool) {
 			app -= max(x.conn.near[1], 0) // which may be how long TCP let the acknowledgement wait
 		}
 	}
-	if open <= 0 || app < 3*open {
+	if open <= 0 || app*2 < 3*open {
 		return
 	}
-	pace, behind, ok := b.linkPace(p, server, open)
-	if !ok || pace < slowLink || pace > slowest || p.conns[0].fabric >= rdma.IWARP && pace < slowTCP {
+	f := &finding{code: LinkFull, side: Network, clock: Calls, certainty: Likely, what: "client"}
+	var took [2]float64 // by what each side sends
+	var pace float64
+	behind := false
+	for way := range took {
+		n, carried, after := b.linkPace(p, way, open)
+		took[way], behind = n*carried, behind || after && n > 0
+		if n > 0 && took[way] >= took[0] {
+			pace, f.what = n, [2]string{"client", "server"}[way]
+		}
+	}
+	if pace == 0 || took[0]+took[1] < 0.7*float64(open) {
 		return
 	}
 	f.typical = int64(8 * 1024 / pace * 1e9)
 	rest := 1 - fastLink/pace // a link that is faster has its queue, too, if all want more than it carries
 	for _, k := range p.conns {
-		if l := b.lanesOf(k); l[k.side(b2i(server))&1].bytes > 0 {
-			f.on = append(f.on, k.id)
-		}
+		f.on = append(f.on, k.id)
 		k.each(func(x *call) {
 			if behind { // replies were in the queue when they had passed the capture point
 				b.longer(x, x.queued())
@@ -153,40 +154,49 @@ func (b *batch) full(p *pair, server bool) {
 	b.Recorder.found(f)
 }
 
-// linkPace is the pace of a link that is full, in nanoseconds for a KiB, and whether its queue is behind the capture point. ok is false if it is not.
-func (b *batch) linkPace(p *pair, server bool, open int64) (pace float64, behind, ok bool) {
+// linkPace is the pace of a link that is full of what a side sends, in nanoseconds for a KiB, how many it sends, and whether its queue is behind
+// the capture point. way is 0 for what the client sends, and 1 for what the server sends. pace is 0 if the link is not full.
+func (b *batch) linkPace(p *pair, way int, open int64) (pace, carried float64, behind bool) {
 	var bytes, took int64
-	kib := 0.0 // that came at the usual pace
+	kib, quick := 0.0, 0.0 // that came at the usual pace; the pace of the quickest
 	for _, k := range p.conns {
 		l := b.lanesOf(k)
 		if l == nil || k.queued || k.gappy() || !p.busy && k.constant() && k.round() >= nearby { // packets that a queue delays take longer, and not always the same
-			return 0, false, false
+			return 0, 0, false
 		}
-		way := &l[k.side(b2i(server))&1]
-		if way.cnps >= pacedLeast {
-			return 0, false, false
+		lane := &l[k.side(way)&1]
+		if lane.cnps >= pacedLeast {
+			return 0, 0, false
 		}
-		bytes += int64(way.bytes)
-		if usual, n := way.usual(); n > 0 {
+		bytes += int64(lane.bytes)
+		if usual, n := lane.usual(); n > 0 {
 			took, kib = took+n, kib+float64(n)/usual
-			behind = behind || fastest(&way.chunks)*1.6 < usual // what comes closer to each other than usual has had a gap before it
+			behind = behind || fastest(&lane.chunks)*1.6 < usual // what comes closer to each other than usual has had a gap before it
+		}
+		if n := lane.fastest(); n > 0 && (quick == 0 || n < quick) {
+			quick = n
 		}
 	}
 	if bytes == 0 {
-		return 0, false, false
+		return 0, 0, false
 	}
 	least := int64(8)
 	if len(p.conns) > 1 {
 		least = 6 // where packets of several alternate, they come at other paces
 	}
-	pace = float64(took) / max(kib, 1)
-	if whole := float64(open) * 1024 / float64(bytes); behind || took*10 < open*least || pace < whole*0.8 || pace > whole*1.3*max(float64(took)/float64(open), 1) {
-		pace = p.drained(open, server)
-		return pace, server, pace > 0
-	} else if pace > whole { // each has a part of the link; else they take turns
-		pace = whole
+	carried, pace = float64(bytes)/1024, float64(took)/max(kib, 1)
+	overTCP := p.conns[0].fabric >= rdma.IWARP
+	switch whole := float64(open) / carried; {
+	case !behind && took*10 >= open*least && pace >= whole*0.8 && pace <= whole*1.3*max(float64(took)/float64(open), 1):
+		pace = min(pace, whole) // each has a part of the link; else they take turns
+	case !behind && !overTCP && quick*1.25 >= pace && quick > slowLink && kib*10 >= carried*6: // none came faster
+	default:
+		pace, behind = p.drained(way), true
 	}
-	return pace, false, true
+	if pace < slowLink || pace > slowest || overTCP && pace < slowTCP {
+		return 0, 0, false
+	}
+	return pace, carried, behind
 }
 
 // queued is how much longer a reply took from the capture point to the client than it need, where that is usual.
@@ -198,9 +208,6 @@ func (x *call) queued() int64 {
 	return max(min(x.nearC, 2*k.ways[1])-max(k.near[1], 0), 0)
 }
 
-// drainedLeast is how many bytes tell the rate at which a queue is emptied.
-const drainedLeast = 64 << 10
-
 // waiting reports whether packets to the server wait in a queue of the path: their acknowledgements take much longer than they need.
 func (k *conn) waiting() bool { return k.ways[0] >= queueLeast && k.ways[0] >= 4*k.floor[0] }
 
@@ -209,61 +216,85 @@ func (k *conn) queues(way int) bool {
 	return k.ways[way] >= queueLeast && (k.spread[way]*10 >= k.ways[way] || k.floor[way]*4 <= k.ways[way])
 }
 
-// drained returns the rate at which a queue behind the capture point empties, in nanoseconds for each KiB; 0 if there is no queue, or
-// it is empty half of the time. Packets of a side that are sent behind its data are acknowledged when the data have left the queue: between two
-// acknowledgements, the data between their packets have passed.
-func (p *pair) drained(open int64, server bool) float64 {
-	way := b2i(server)
-	type point struct{ at, acked, bytes int64 }
-	var list []point
+// burst is what a side sent from one time to another. When the last of it was acknowledged is known of some.
+type burst struct{ from, at, acked, bytes, floor int64 }
+
+// bursts are what a side sent: 0, the client, or 1, the server.
+func (p *pair) bursts(way int) []burst {
+	var list []burst
 	for _, x := range p.calls {
 		k := x.conn
-		if !k.queues(way) {
+		if way == 1 {
+			s := burst{from: x.replyAt(), at: x.replyAt(), floor: k.floor[1]}
+			if x.pushed {
+				s.from, s.bytes = min(x.answer, s.at), int64(x.bytes)
+			}
+			if x.wayC >= 0 {
+				s.acked = s.at + x.wayC
+			}
+			list = append(list, s)
 			continue
 		}
-		switch {
-		case server && x.wayC >= 0:
-			list = append(list, point{x.replyAt(), x.replyAt() + x.wayC, 0})
-		case !server && x.wayS >= 0:
-			list = append(list, point{x.sentAt(), x.sentAt() + x.wayS, 0})
+		s := burst{from: x.sentAt(), at: x.sentAt(), floor: k.floor[0]}
+		if x.wayS >= 0 && !x.hidden {
+			s.acked = s.at + x.wayS
 		}
-		switch {
-		case server && x.pushed:
-			list = append(list, point{x.replyAt(), 0, int64(x.bytes)})
-		case !server && x.firstRead != 0:
-			list = append(list, point{x.lastRead, 0, int64(x.bytes)})
-		}
-	}
-	slices.SortStableFunc(list, func(a, c point) int { return cmp.Compare(a.at, c.at) })
-	var paces []int64
-	var times []int64
-	sent, from, fromAcked := int64(0), int64(0), int64(0)
-	for _, p := range list {
-		sent += p.bytes
-		switch {
-		case p.acked == 0:
-		case fromAcked == 0:
-			from, fromAcked = sent, p.acked
-		case sent-from >= drainedLeast && p.acked > fromAcked:
-			paces = append(paces, (p.acked-fromAcked)*1024/(sent-from))
-			times = append(times, p.acked-fromAcked)
-			from, fromAcked = sent, p.acked
+		if list = append(list, s); x.firstRead != 0 {
+			from := x.firstRead
+			if k.both != nil {
+				from += k.both.ways[1]
+			}
+			list = append(list, burst{from: from, at: from + x.pulled, bytes: int64(x.bytes)})
 		}
 	}
-	if len(paces) < 16 {
+	slices.SortStableFunc(list, func(a, c burst) int { return cmp.Compare(a.at, c.at) })
+	return list
+}
+
+// off is by how much the acknowledgements of bursts would differ from what was seen if a link of a pace carried them one after the other, and how
+// much longer than they need they take.
+func off(list []burst, pace float64) (diff, late float64) {
+	free := 0.0 // when the link is
+	origin := list[0].from
+	for i := range list {
+		s := &list[i]
+		at := float64(s.at - origin)
+		free = max(max(free, float64(s.from-origin))+float64(s.bytes)*pace/1024, at)
+		if s.acked != 0 {
+			n := float64(s.acked - s.at - s.floor)
+			diff += math.Abs(free - at - n)
+			late += n
+		}
+	}
+	return diff, late
+}
+
+// drained is the pace of a link behind the capture point whose queue explains when what a side sent was acknowledged, in nanoseconds for a KiB: the more
+// bytes are under way, the later. It is 0 if there is none.
+func (p *pair) drained(way int) float64 {
+	list := p.bursts(way)
+	if len(list) < 2*fewCalls {
 		return 0
 	}
-	mid, near, many := median(slices.Clone(paces)), int64(0), 0
-	for i, n := range paces {
-		if n*10 >= mid*6 && n*10 <= mid*15 {
-			near += times[i]
-			many++
+	best, least := 0.0, math.Inf(1)
+	try := func(pace float64) {
+		if diff, _ := off(list, pace); diff < least {
+			best, least = pace, diff
 		}
 	}
-	if near*10 < open*6 || many*10 < len(paces)*6 { // a path that stands still lets much go at once, again and again
+	for pace := float64(slowLink); pace < slowest; pace *= math.Sqrt2 {
+		try(pace)
+	}
+	for step := math.Sqrt(math.Sqrt2); step > 1.01; step = math.Sqrt(step) {
+		mid := best
+		try(mid * step)
+		try(mid / step)
+	}
+	_, late := off(list, best)
+	if late < queueLeast*fewCalls || least*3 > late {
 		return 0
 	}
-	return float64(mid)
+	return best
 }
 
 // queueLeast is how long packets are queued on a link that is full, in nanoseconds.
