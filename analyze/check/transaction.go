@@ -43,8 +43,9 @@ func (c *Checker) Transaction(v *rpc.View) {
 		c.apart.called(v)
 		c.leave()
 	}
-	if c.damaged(tx) {
-		if st := c.calls.Of(tx); st != nil {
+	st := c.calls.Of(tx)
+	if c.damaged(tx, st) {
+		if st != nil {
 			c.ended(tx, st)
 		}
 		return
@@ -56,7 +57,6 @@ func (c *Checker) Transaction(v *rpc.View) {
 	if c.opt.Match == nil || c.opt.Match(v) {
 		c.offloads.take(v)
 	}
-	st := c.calls.Of(tx)
 	if st == nil {
 		if plain(tx.Connection.Fabric) && (c.opt.Match == nil || c.opt.Match(v)) {
 			c.callbacks.recalled(v)
@@ -83,9 +83,18 @@ func (c *Checker) Transaction(v *rpc.View) {
 	t.v, t.tx, t.call, t.reply = nil, nil, nil, nil
 }
 
-// damaged reports whether a packet came while a transaction was under way that is not what was sent: it may be part of it.
-func (c *Checker) damaged(tx *transaction.Transaction) bool {
-	s := c.conns.all[tx.Connection.Resolve()]
+// damaged reports whether a packet came while a transaction was under way that is not what was sent: it may be part of it. st is nil if the call
+// is not known.
+func (c *Checker) damaged(tx *transaction.Transaction, st *callState) bool {
+	var s *conn
+	if st != nil && st.k.c.MergedInto == nil {
+		s = st.k
+	} else {
+		s = c.conns.all[tx.Connection.Resolve()]
+	}
+	if s == nil || len(s.damaged) == 0 {
+		return false
+	}
 	first, last := tx.Call.First.Number, tx.Reply.Last.Number
 	if !tx.Call.Seen() {
 		first = tx.Reply.First.Number
@@ -93,7 +102,7 @@ func (c *Checker) damaged(tx *transaction.Transaction) bool {
 	if !tx.Reply.Seen() {
 		last = math.MaxUint64
 	}
-	return s != nil && s.isDamaged(first, last)
+	return s.isDamaged(first, last)
 }
 
 // ended forgets what is remembered of a transaction that has ended, and returns its connection.
