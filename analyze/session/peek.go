@@ -155,14 +155,17 @@ func peekReply(b []byte, g guard) (s sequence, ok bool) {
 	return s, w.ok
 }
 
-// peekCreated reads the slots that CREATE_SESSION granted.
-func peekCreated(b []byte, g guard) (id [16]byte, slots uint32, ok bool) {
+// peekCreated reads the slots that CREATE_SESSION granted for calls and for callbacks.
+func peekCreated(b []byte, g guard) (id [16]byte, slots, back uint32, ok bool) {
 	w := words{b, true}
 	if op, status := w.results(g); op != uint32(nfs4.OP_CREATE_SESSION) || status != 0 {
-		return id, 0, false
+		return id, 0, 0, false
 	}
 	id = w.id()
 	w.skip(4 + 4 + 5*4) // sequence, flags; the attributes before the number of requests
 	slots = w.next()
-	return id, slots, w.ok
+	w.skip(4 * min(w.next(), 1)) // RDMA Reads at a time, which are given or not; those of callbacks
+	w.skip(5 * 4)
+	back = w.next()
+	return id, slots, back, w.ok
 }

@@ -60,10 +60,11 @@ func TestPeek(t *testing.T) {
 					t.Errorf("%s: %+v, is %+v", file, q, *a)
 				}
 			case *nfs4.CREATE_SESSION4args:
-				id, slots, good := peekCreated(v.Tx.Reply.Payload, g)
+				id, slots, back, good := peekCreated(v.Tx.Reply.Payload, g)
 				res := ops[0].Result.(*nfs4.CREATE_SESSION4res)
-				if ok || good != (res.CsrStatus == 0) || good && (id != res.CsrResok4.CsrSessionid || slots != res.CsrResok4.CsrForeChanAttrs.CaMaxrequests) {
-					t.Errorf("%s: %x %d, is %+v", file, id, slots, *res)
+				if ok || good != (res.CsrStatus == 0) || good && (id != res.CsrResok4.CsrSessionid || slots != res.CsrResok4.CsrForeChanAttrs.CaMaxrequests ||
+					back != res.CsrResok4.CsrBackChanAttrs.CaMaxrequests) {
+					t.Errorf("%s: %x %d %d, is %+v", file, id, slots, back, *res)
 				}
 				created++
 			default:

@@ -370,9 +370,9 @@ func (r *Recorder) answered(o *openCall, tx *transaction.Transaction, at int64) 
 	case o.s != nil:
 		o.s.replied(r, o.slot, tx, at, o.guard)
 	case o.c == nil && o.g == nil:
-		if id, slots, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
+		if id, slots, back, ok := peekCreated(tx.Reply.Payload, o.guard); ok {
 			if x := r.session(tx.Connection, id, tx.Call.First); x != nil {
-				x.fore.limit, x.grant = slots, slots
+				x.fore.limit, x.grant, x.back.limit = slots, slots, back
 			}
 		}
 	}

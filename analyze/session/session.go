@@ -127,7 +127,7 @@ func (r *Recorder) created(v *rpc.View, o *rpc.Operation, a *nfs4.CREATE_SESSION
 	x.clientID, x.owner = a.CsaClientid, r.owners[ownerKey{v.Tx.Connection.Tenant, a.CsaClientid}]
 	x.created, x.first, x.flags = v.Tx.Reply.Last, v.Tx.Call.First, k.CsrFlags
 	x.granted, x.asked, x.backGranted = channel(&k.CsrForeChanAttrs), channel(&a.CsaForeChanAttrs), channel(&k.CsrBackChanAttrs)
-	x.back.limit = x.backGranted.Slots
+	x.back.limit = x.backGranted.Slots // as well where the reply could not be read when it came
 	const backchannel = nfs4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN
 	x.backRefused = a.CsaFlags&backchannel != 0 && k.CsrFlags&backchannel == 0
 	if c := x.conns.carried(r, v.Tx, v.Tx.From); c != nil {
