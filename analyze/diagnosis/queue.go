@@ -154,49 +154,61 @@ func (b *batch) full(p *pair) {
 	b.Recorder.found(f)
 }
 
-// linkPace is the pace of a link that is full of what a side sends, in nanoseconds for a KiB, how many it sends, and whether its queue is behind
-// the capture point. way is 0 for what the client sends, and 1 for what the server sends. pace is 0 if the link is not full.
-func (b *batch) linkPace(p *pair, way int, open int64) (pace, carried float64, behind bool) {
-	var bytes, took int64
-	kib, quick := 0.0, 0.0 // that came at the usual pace; the pace of the quickest
+// spacing is how the data of a side followed each other, on all connections between two hosts.
+type spacing struct {
+	carried, kib float64 // KiB of all; of those that came at the usual pace
+	took         int64   // by the latter
+	quick        float64 // pace of the quickest
+	gaps         bool    // some came closer to each other than usual, after a gap
+}
+
+// spacing is how what a side sent followed each other. ok is false if something else than a link spaces it, or packets are missing.
+func (b *batch) spacing(p *pair, way int) (s spacing, ok bool) {
 	for _, k := range p.conns {
 		l := b.lanesOf(k)
 		if l == nil || k.queued || k.gappy() || !p.busy && k.constant() && k.round() >= nearby { // packets that a queue delays take longer, and not always the same
-			return 0, 0, false
+			return s, false
 		}
 		lane := &l[k.side(way)&1]
 		if lane.cnps >= pacedLeast {
-			return 0, 0, false
+			return s, false
 		}
-		bytes += int64(lane.bytes)
+		s.carried += float64(lane.bytes) / 1024
 		if usual, n := lane.usual(); n > 0 {
-			took, kib = took+n, kib+float64(n)/usual
-			behind = behind || fastest(&lane.chunks)*1.6 < usual // what comes closer to each other than usual has had a gap before it
+			s.took, s.kib = s.took+n, s.kib+float64(n)/usual
+			s.gaps = s.gaps || fastest(&lane.chunks)*1.6 < usual
 		}
-		if n := lane.fastest(); n > 0 && (quick == 0 || n < quick) {
-			quick = n
+		if n := lane.fastest(); n > 0 && (s.quick == 0 || n < s.quick) {
+			s.quick = n
 		}
 	}
-	if bytes == 0 {
+	return s, s.carried > 0
+}
+
+// linkPace is the pace of a link that is full of what a side sends, in nanoseconds for a KiB, how many it sends, and whether its queue is behind
+// the capture point. way is 0 for what the client sends, and 1 for what the server sends. pace is 0 if the link is not full.
+func (b *batch) linkPace(p *pair, way int, open int64) (pace, carried float64, behind bool) {
+	s, ok := b.spacing(p, way)
+	if !ok {
 		return 0, 0, false
 	}
 	least := int64(8)
 	if len(p.conns) > 1 {
 		least = 6 // where packets of several alternate, they come at other paces
 	}
-	carried, pace = float64(bytes)/1024, float64(took)/max(kib, 1)
+	pace = float64(s.took) / max(s.kib, 1)
 	overTCP := p.conns[0].fabric >= rdma.IWARP
-	switch whole := float64(open) / carried; {
-	case !behind && took*10 >= open*least && pace >= whole*0.8 && pace <= whole*1.3*max(float64(took)/float64(open), 1):
+	switch whole := float64(open) / s.carried; {
+	case !s.gaps && s.took*10 >= open*least && pace >= whole*0.8 && pace <= whole*1.3*max(float64(s.took)/float64(open), 1):
 		pace = min(pace, whole) // each has a part of the link; else they take turns
-	case !behind && !overTCP && quick*1.25 >= pace && quick > slowLink && kib*10 >= carried*6: // none came faster
+	case !s.gaps && !overTCP && s.quick*1.25 >= pace && s.quick > slowLink && s.kib*10 >= s.carried*6: // none came faster
 	default:
 		pace, behind = p.drained(way), true
 	}
 	if pace < slowLink || pace > slowest || overTCP && pace < slowTCP {
 		return 0, 0, false
 	}
-	return pace, carried, behind
+	return pace, s.carried, behind
 }
 
 // queued is how much longer a reply took from the capture point to the client than it need, where that is usual.

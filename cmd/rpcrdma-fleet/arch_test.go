@@ -27,6 +27,7 @@ var arrows = map[string][]string{
 	"internal/crew":   {},
 	// For tests only.
 	"internal/testtools/natstest": {"github.com/nats-io"},
+	"internal/testtools/duckdb":   {"internal/layout", "internal/store", "github.com/duckdb"},
 	// Live summaries: the part that meets packets knows no engine, but for the form of a summary.
 	"internal/live":   {"internal/layout", "toolkit/analyze/monitor", "toolkit/analyze/text", "toolkit/cmd/internal/cli", "github.com/nats-io", "github.com/prometheus/client_golang"},
 	"internal/edge":   {"internal/layout", "internal/live", "internal/store", "toolkit/analyze/...", "toolkit/capture/...", "toolkit/cmd/internal/...", "toolkit/decode/duplicates", "toolkit/decode/rpc", "toolkit/internal/units"},
