@@ -229,8 +229,8 @@ type handler struct {
 // Send implements rdma.Handler.
 func (h *handler) Send(c *rdma.Connection, s *rdma.Send) rdma.Tag {
 	if c.Fabric == rdma.InfiniBand && h.d.at.packet != nil && link.StartsIPoIB(s.Data, s.Length) && h.d.message(s) {
-		if stray := h.d.observer.Unmatched; stray != nil {
-			stray(c, s)
+		if f := h.d.observer.Unmatched; f != nil {
+			f(c, s)
 		}
 		return rdma.Tag{}
 	}

@@ -39,7 +39,7 @@ type Checker struct {
 	// Rules by subject; transaction has the rules about whole transactions.
 	fabric    fabricRules
 	streams   streamRules
-	strays    unmatchedRules
+	unmatched unmatchedRules
 	credits   creditRules
 	memory    memoryRules
 	callbacks callbackRules
@@ -86,7 +86,7 @@ func New(opt Options, emit func(*Finding)) *Checker {
 	c := &Checker{verdicts: verdicts{opt: opt, emit: emit}}
 	v := &c.verdicts
 	c.conns = connTable{verdicts: v, all: make(map[*rdma.Connection]*conn)}
-	c.fabric.verdicts, c.streams.verdicts, c.strays.verdicts, c.credits.verdicts = v, v, v, v
+	c.fabric.verdicts, c.streams.verdicts, c.unmatched.verdicts, c.credits.verdicts = v, v, v, v
 	c.memory = memoryRules{verdicts: v, mem: memory{newest: make(map[handle]uint64)}}
 	c.callbacks = callbackRules{verdicts: v, channels: make(map[channel]*backchannel), unread: make(map[*rdma.Connection]bool)}
 	c.forms = formRules{verdicts: v, pairs: make(map[pair]*forms)}

@@ -58,7 +58,7 @@ type conn struct {
 	damaged   []uint64      // packets whose contents are not what was sent, the newest 16
 	badICRC   [2]*[2]uint32 // PSNs of the first and the last request with a wrong ICRC, by sender
 	suspects  []suspect
-	strays    *strays
+	unmatched *unmatchedOps
 	malformed []malformed
 	fatals    []fatal
 	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
@@ -415,8 +415,8 @@ func (c *Checker) closed(s *conn) {
 	s.losses(c.packet.ref.Time)
 	c.credits.unconfirmed(s)
 	c.memory.suspected(s, true)
-	c.strays.reportRepeats(s, c.packet.ref.Number, true)
-	c.strays.unrefused(s)
+	c.unmatched.reportRepeats(s, c.packet.ref.Number, true)
+	c.unmatched.unrefused(s)
 	c.fatals(s)
 	c.callbacks.unbound(s.c)
 	c.health(s)

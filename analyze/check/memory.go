@@ -194,7 +194,7 @@ func (c *memoryRules) offered(k *conn, st *callState, tx *transaction.Transactio
 func (c *memoryRules) offer(k *conn, st *callState, tx *transaction.Transaction, s *rpcrdma.Segment, read bool) {
 	h := k.handle(tx.From, s.Handle)
 	newest := c.mem.of(h)
-	if k.strays != nil && k.strays.ahead(tx.From, s, read, tx.Call.First.Number) {
+	if k.unmatched != nil && k.unmatched.ahead(tx.From, s, read, tx.Call.First.Number) {
 		st.overtaken = true
 		c.overtaken(k, s, tx.From, read, tx.Call.First.Number)
 	}
@@ -273,7 +273,7 @@ func (c *Checker) OpStart(k *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	}
 	if !s.rpc {
 		// The first call may appear in the capture after the operation.
-		s.strayed(unmatchedOp{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
+		s.keepUnmatched(unmatchedOp{owner: op.From.Other(), kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number})
 		return
 	}
 	tx := c.memory.owner
@@ -376,10 +376,10 @@ func (c *memoryRules) unmatched(k *conn, op *rdma.Op, ref rdma.Ref) {
 	what := unmatchedOp{owner: owner, kind: op.Kind, handle: op.Handle, offset: op.Offset, at: ref.Number}
 	switch rule {
 	case ruleAccessNotOffered:
-		k.strayed(what)
+		k.keepUnmatched(what)
 	case ruleAccessAfterReply, ruleAccessAfterInvalidate:
 		what.used = true
-		k.strayed(what)
+		k.keepUnmatched(what)
 	}
 	if c.on[rule] == Off {
 		return
@@ -427,7 +427,7 @@ type unmatchedOp struct {
 }
 
 const (
-	maxStrays = 16
+	maxUnmatched = 16
 	// maxOvertaken is how many packets a call may come after an operation that it asks for, in captures with
 	// reordered packets. For memory that was offered before, the limit is lower, since there is another
 	// explanation.
@@ -435,23 +435,23 @@ const (
 	maxOvertakenUsed = 8
 )
 
-// strays are the latest unmatched operations.
-type strays struct {
-	ring [maxStrays]unmatchedOp
+// unmatchedOps are the latest unmatched operations.
+type unmatchedOps struct {
+	ring [maxUnmatched]unmatchedOp
 	at   int
 }
 
-func (s *conn) strayed(x unmatchedOp) {
-	if s.strays == nil {
-		s.strays = new(strays)
+func (s *conn) keepUnmatched(x unmatchedOp) {
+	if s.unmatched == nil {
+		s.unmatched = new(unmatchedOps)
 	}
-	s.strays.ring[s.strays.at] = x
-	s.strays.at = (s.strays.at + 1) % maxStrays
+	s.unmatched.ring[s.unmatched.at] = x
+	s.unmatched.at = (s.unmatched.at + 1) % maxUnmatched
 }
 
 // ahead reports whether operations on a segment came shortly before its call. No responder can guess handle
 // and offset, so the capture has them in the wrong order.
-func (s *strays) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call uint64) bool {
+func (s *unmatchedOps) ahead(owner rdma.Side, seg *rpcrdma.Segment, read bool, call uint64) bool {
 	for i := range s.ring {
 		x := &s.ring[i]
 		if x.at != 0 && x.is(owner, seg, read, call) {

@@ -45,7 +45,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 	} else if !reply && s.First == tx.Call.First {
 		// The capture has the call after its reply.
 		st.overtaken = true
-		c.strays.answeredAhead(k, tx)
+		c.unmatched.answeredAhead(k, tx)
 		c.memory.offered(k, st, tx)
 		c.memory.mem.answered(k, tx)
 		return
@@ -64,7 +64,7 @@ func (c *Checker) Message(tx *transaction.Transaction, reply bool, s *rdma.Send)
 		return
 	}
 	if len(k.repeats) > 0 {
-		c.strays.answeredAhead(k, tx)
+		c.unmatched.answeredAhead(k, tx)
 	}
 	if tx.Call.Header.Cut {
 		k.clipped[s.From] = s.First.Time
@@ -90,17 +90,17 @@ func (c *Checker) Unmatched(k *rdma.Connection, s *rdma.Send) {
 		err := h.Decode(s.Data, s.Length)
 		switch {
 		case h.Type == rpcrdma.TypeDone:
-			c.strays.done(n, s, &h)
+			c.unmatched.done(n, s, &h)
 		case h.Cut || err != nil || h.Version == rpcrdma.Version2:
 		default:
-			c.strays.repeated(n, s, &h)
+			c.unmatched.repeated(n, s, &h)
 		}
 	case len(s.Data) < s.Length:
 		n.clipped[s.From] = s.First.Time // it may have been a call
 		c.skip(ruleHeaderMalformed, Cut)
 	default:
 		err := h.Decode(s.Data, s.Length)
-		c.strays.malformed(n, s, &h, err)
+		c.unmatched.malformed(n, s, &h, err)
 	}
 }
 

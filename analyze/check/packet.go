@@ -122,7 +122,7 @@ func (c *Checker) tracked() {
 		c.memory.suspected(s, false)
 	}
 	if s := c.conns.last; s != nil && len(s.repeats) > 0 {
-		c.strays.reportRepeats(s, c.packet.ref.Number, false)
+		c.unmatched.reportRepeats(s, c.packet.ref.Number, false)
 	}
 }
 

@@ -467,7 +467,7 @@ func (t *txCheck) lifetime() {
 // withoutCall checks a reply whose call was not seen.
 func (t *txCheck) withoutCall() {
 	tx, c := t.tx, t.c
-	if c.strays.refused(t.k, tx) {
+	if c.unmatched.refused(t.k, tx) {
 		return
 	}
 	if tx.Reply.Header.Type != rpcrdma.TypeError || t.k.role(t.responder()) != Requester {

@@ -239,7 +239,7 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	b.Recorder.found(f)
 }
 
-// limited says who limits the calls, and how sure that is, of n that waited: told ones waited as a kernel measured it.
+// limited says who limits the calls, and how certain that is. n calls waited; of told ones a kernel measured it.
 func (f *finding) limited(n, told int, zero, echo bool) {
 	if f.limit > fewAtOnce {
 		f.certainty = Possible // the application may have as many calls at a time

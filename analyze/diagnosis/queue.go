@@ -228,10 +228,10 @@ func (k *conn) queues(way int) bool {
 	return k.ways[way] >= queueLeast && (k.spread[way]*10 >= k.ways[way] || k.floor[way]*4 <= k.ways[way])
 }
 
-// burst is what a side sent from one time to another. When the last of it was acknowledged is known of some.
+// burst is what a side sent between two times. acked is when the last of it was acknowledged, 0 if that is not known.
 type burst struct{ from, at, acked, bytes, floor int64 }
 
-// bursts are what a side sent: 0, the client, or 1, the server.
+// bursts lists what a side sent, in order. way is 0 for the client, 1 for the server.
 func (p *pair) bursts(way int) []burst {
 	var list []burst
 	for _, x := range p.calls {
@@ -263,9 +263,9 @@ func (p *pair) bursts(way int) []burst {
 	return list
 }
 
-// off is by how much the acknowledgements of bursts would differ from what was seen if a link of a pace carried them one after the other, and how
-// much longer than they need they take.
-func off(list []burst, pace float64) (diff, late float64) {
+// misfit compares the acknowledgements of bursts with those of a link of a pace that carries one burst after the other. diff is the sum of the
+// differences, late the sum of what the acknowledgements took beyond their least.
+func misfit(list []burst, pace float64) (diff, late float64) {
 	free := 0.0 // when the link is
 	origin := list[0].from
 	for i := range list {
@@ -290,7 +290,7 @@ func (p *pair) drained(way int) float64 {
 	}
 	best, least := 0.0, math.Inf(1)
 	try := func(pace float64) {
-		if diff, _ := off(list, pace); diff < least {
+		if diff, _ := misfit(list, pace); diff < least {
 			best, least = pace, diff
 		}
 	}
@@ -302,7 +302,7 @@ func (p *pair) drained(way int) float64 {
 		try(mid * step)
 		try(mid / step)
 	}
-	_, late := off(list, best)
+	_, late := misfit(list, best)
 	if late < queueLeast*fewCalls || least*3 > late {
 		return 0
 	}
