@@ -277,6 +277,8 @@ func (c *Conn) over(why string, ref rdma.Ref) {
 			c.t.Displaced.Add(rdma.Given{Count: 1, Bytes: n, First: c.c.First.Number})
 		}
 	}
+	c.taken(0, ref, 0)
+	c.taken(1, ref, 0)
 	c.terminated(why)
 	if c.c.Terminated != "" && c.c.State != rdma.Rejected {
 		c.c.State = rdma.Closed

@@ -299,6 +299,59 @@ func TestTerminateAcknowledges(t *testing.T) {
 	}
 }
 
+// TestTerminateNames: TCP has acknowledged all by itself when a Terminate message refuses a part. RDMA took what came before the segment that is named.
+func TestTerminateNames(t *testing.T) {
+	header := func(op Opcode, stag, msn uint32, to uint64) ULPDU {
+		p := newPeer(false, false, 1442)
+		if op.Tagged() {
+			p.tagged(op, stag, to, nil)
+		} else {
+			p.msn[QueueSend] = msn - 1
+			p.untagged(op, 0, nil)
+		}
+		u := ULPDU(p.stream[FPDUHeaderLen:])
+		return u[:u.HeaderLen()]
+	}
+	for _, c := range []struct {
+		name   string
+		header ULPDU
+		idle   uint64 // packets of a microsecond between the acknowledgement and the Terminate message
+		data   bool   // a Send in between
+		want   int    // Sends that were acknowledged
+	}{
+		{name: "nothing"},
+		{name: "the first Send", header: header(OpSend, 0, 1, 0)},
+		{name: "the Write", header: header(OpWrite, 7, 0, 100), want: 1},
+		{name: "another Write", header: header(OpWrite, 8, 0, 100)},
+		{name: "the second Send", header: header(OpSend, 0, 2, 0), want: 1},
+		{name: "the third Send", header: header(OpSend, 0, 3, 0), want: 2},
+		{name: "the first Send, late", header: header(OpSend, 0, 1, 0), idle: 20000, want: 2},
+		{name: "the first Send, after data", header: header(OpSend, 0, 1, 0), data: true, want: 2},
+	} {
+		p := plainPair()
+		p.peers[1].untagged(OpSend, 0, []byte("reply"))
+		p.peers[1].tagged(OpWrite, 7, 100, []byte("data"))
+		p.peers[1].untagged(OpSend, 0, []byte("another"))
+		p.flush(1)
+		p.w.acked[0] = uint32(len(p.peers[1].stream))
+		p.w.segment(0, 0, p.at[0], nil)
+		if c.data {
+			p.peers[0].untagged(OpSend, 0, []byte("call"))
+			p.flush(0)
+		}
+		p.w.n += c.idle
+		p.peers[1].untagged(OpSend, 0, []byte("third"))
+		p.flush(1)
+		p.w.acked[0] = uint32(len(p.peers[1].stream))
+		p.peers[0].untagged(OpTerminate, 0, AppendTerminate(nil, LayerDDP, 1, 0, 18, c.header, nil))
+		p.flush(0)
+		p.w.segment(1, tcp.RST, p.at[1], nil)
+		if len(p.acked) != c.want {
+			t.Errorf("%s: %d Sends acknowledged, not %d", c.name, len(p.acked), c.want)
+		}
+	}
+}
+
 func TestEndings(t *testing.T) {
 	p := plainPair()
 	p.peers[0].untagged(OpTerminate, 0, AppendTerminate(nil, LayerDDP, 2, 2, 0, nil, nil))

@@ -31,8 +31,10 @@ type sentSend struct {
 	tag   rdma.Tag
 	end   uint64 // stream offset after its last FPDU
 	work  uint64 // the watcher's: rdma.Work.Seq
-	done  bool   // it has been reported
-	acked bool
+	msn   uint32
+	done  bool     // it has been reported
+	ack   rdma.Ref // what acknowledged it
+	acked bool     // the Handler has been told so
 }
 
 // sentWrite is an RDMA Write.
@@ -68,6 +70,7 @@ type operations struct {
 
 	oldestRead uint64 // the first read that is not done
 	unacked    uint64 // the first send that has not been acknowledged
+	untold     uint64 // the first send whose acknowledgement the Handler does not know, at most unacked
 	acked      uint64 // the peer has acknowledged up to this stream offset
 	ackRef     rdma.Ref
 
@@ -317,6 +320,7 @@ func (o *operations) gather(h *half, u Untagged, length int, start, end uint64, 
 		sent, o.sendSeq = o.sends.push(maxSends, func(s *sentSend) bool { return !s.acked })
 		sent.work = o.began(h, rdma.WorkSend, 0, 0, 0, from.first)
 		o.sendWork = sent.work
+		sent.msn = msn
 		o.unacked = max(o.unacked, o.sends.oldest())
 		o.data = o.data[:0]
 		o.parts = o.parts[:0]
@@ -434,12 +438,60 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 		if !s.done || s.end > end {
 			return
 		}
-		s.acked = true
+		s.ack = ref
 		o.unacked++
 		if w := h.conn.t.watcher; w != nil {
 			w.WorkAcked(h.conn.c, h.conn.side(h), s.work, ref)
 		}
-		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, ref)
+	}
+}
+
+// refusal is how long after the acknowledgement of TCP a Terminate message may still say that RDMA refused what was acknowledged,
+// in nanoseconds of capture time, if its sender sent nothing in between.
+const refusal = 10e6
+
+// taken tells the Handler of the Sends that end before the stream offset end, and were acknowledged at least wait before now.
+func (o *operations) taken(h *half, end uint64, now rdma.Ref, wait int64) {
+	o.untold = max(o.untold, o.sends.oldest())
+	for ; o.untold < o.unacked; o.untold++ {
+		s := o.sends.at(o.untold)
+		if s.end > end || now.Time-s.ack.Time < wait {
+			return
+		}
+		s.acked = true
+		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, s.ack)
+	}
+}
+
+// refused is the stream offset at which the segment starts that a Terminate message names (RFC 5040, section 4.8), or 0: RDMA took what came before.
+func (o *operations) refused(h *half, t Terminate) uint64 {
+	header := t.DDPHeader()
+	for i := o.extents.next; header != nil && i > o.extents.oldest(); i-- {
+		if e := o.extents.at(i - 1); o.names(h, e, header, t.ReadRequest()) {
+			return e.start
+		}
+	}
+	return 0
+}
+
+// names reports whether the header of a segment, and the Read Request in it, are those of e.
+func (o *operations) names(h *half, e *extent, header ULPDU, request ReadRequest) bool {
+	op := header.Control().Opcode()
+	switch e.kind {
+	case extentSend:
+		s := o.sends.at(e.seq)
+		return s != nil && op.IsSend() && Untagged(header).MSN() == s.msn
+	case extentWrite:
+		w := o.writes.at(e.seq)
+		return w != nil && op == OpWrite && Tagged(header).STag() == w.op.Handle && Tagged(header).TO() == e.offset
+	case extentReadRequest:
+		r := o.reads.at(e.seq)
+		return r != nil && op == OpReadRequest && request != nil && request.SourceSTag() == r.op.Handle && request.SourceTO() == r.op.Offset
+	case extentReadResponse:
+		r := h.conn.peer(h).out.reads.at(e.seq)
+		return r != nil && op == OpReadResponse && Tagged(header).STag() == r.sinkSTag && Tagged(header).TO()-r.sinkTO == e.offset-r.op.Offset
+	default:
+		return false
 	}
 }
 
@@ -603,5 +655,11 @@ func (c *Conn) terminate(h *half, payload []byte, ref rdma.Ref) {
 	}
 	c.terminated(text)
 	c.c.Ended, h.terminated = true, true
+	if len(payload) >= TerminateLen {
+		p := c.peer(h)
+		end := p.out.refused(p, payload)
+		p.acknowledged(end, ref)
+		p.out.taken(p, end, ref, 0)
+	}
 	c.t.handler.Event(c.c, c.side(h), rdma.EventTerminate, word, ref)
 }

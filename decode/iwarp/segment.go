@@ -1,6 +1,8 @@
 package iwarp
 
 import (
+	"math"
+
 	"github.com/rpcrdma/toolkit/decode/link"
 	"github.com/rpcrdma/toolkit/decode/rdma"
 	"github.com/rpcrdma/toolkit/decode/tcp"
@@ -65,6 +67,8 @@ func (c *Conn) Segment(dir int, f *link.Frame, ref rdma.Ref) bool {
 	if c.t.tracer != nil {
 		k.Header = rdma.Header{Kind: rdma.HeaderTCP}
 	}
+	c.taken(0, ref, refusal)
+	c.taken(1, ref, refusal)
 	// The acknowledgment comes first: it is older than the payload, which may end the connection.
 	if f.TCPFlags&flagACK != 0 {
 		c.acks(h, dir, f, ref)
@@ -96,7 +100,17 @@ func (c *Conn) acks(h *half, dir int, f *link.Frame, ref rdma.Ref) {
 		d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
 		if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes && !h.terminated && !terminates(f.Payload) {
 			c.peer(h).acknowledged(uint64(end), ref)
+			if f.PayloadLen > 0 {
+				c.taken(dir^1, ref, 0)
+			}
 		}
+	}
+}
+
+// taken tells the Handler what was acknowledged at least wait before now, unless a Terminate message says what of it was refused.
+func (c *Conn) taken(dir int, now rdma.Ref, wait int64) {
+	if h := &c.halves[dir]; h.out.untold < h.out.unacked && !c.peer(h).terminated {
+		h.out.taken(h, math.MaxUint64, now, wait)
 	}
 }
 
