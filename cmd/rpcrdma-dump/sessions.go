@@ -19,7 +19,11 @@ const sessionsLong = `Show NFSv4.1 sessions across their connections: slots gran
 use, the backward channel, trunking, and what each connection carried. Clients of
 NFSv2, 3 and 4.0 are shown by address, with the connections that they spread calls
 over (nconnect). Layouts and devices of pNFS are named, and I/O to data servers
-stands with the file of the metadata server.`
+stands with the file of the metadata server.
+
+Of many sessions or clients, the text has their sum and the unusual ones. A session
+is unusual if calls came after all slots had been in use, if operations failed, if
+the server set a status flag, or, as a client, if a connection carried twice its share.`
 
 type sessionsOptions struct {
 	inputOptions
@@ -41,7 +45,7 @@ func newSessionsCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.format, "format", "T", "text", "output `format`: text, json or ndjson")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the use of slots over time, too")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "show all sessions and clients where there are many, and the use of slots over time")
 	o.inputOptions.flags(f)
 	o.scrubFlag(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "ndjson"}, cobra.ShellCompDirectiveNoFileComp))
@@ -81,7 +85,7 @@ func (o *sessionsOptions) run(cmd *cobra.Command, s *cli.Streams, args []string)
 	case "ndjson":
 		outErr = printSessionLines(out, rep)
 	default:
-		outErr = results.Sessions(out, rep, o.verbose, false)
+		outErr = results.Sessions(out, rep, o.verbose, !o.verbose)
 	}
 	if outErr == nil {
 		outErr = out.close()
