@@ -17,6 +17,7 @@ import (
 type callbackRules struct {
 	*verdicts
 	recalls  recalls
+	grants   []grant // oldest first
 	channels map[channel]*backchannel
 	unread   map[*rdma.Connection]bool // connections with COMPOUNDs that cannot be read
 	astray   []int                     // connections with callbacks that no backchannel was bound to

@@ -53,7 +53,7 @@ func payloadOf(b []byte) []byte {
 	}
 	from := 0
 	switch number := func(at int) int { return int(binary.BigEndian.Uint16(b[at:])) }; {
-	case b[23] == 17 && number(36) == 4791 && number(16) > 20+8+12+4+4 && number(48) > 1:
+	case b[23] == 17 && number(36) == 4791 && number(16) > 20+8+12+4+4:
 		from = 14 + 20 + 8 + 12
 	case b[23] == 6 && (number(34) == 20049 || number(36) == 20049):
 		if from = 34 + int(b[46]>>4)*4 + 2; bytes.Contains(b, []byte("MPA ID")) {

@@ -39,7 +39,7 @@ func TestRecalled(t *testing.T) {
 		{"refused", func(s *scene) { s.recall(one, 10025); s.small() },
 			[]string{"; the client answered NFS4ERR_BAD_STATEID > not returned"}},
 		{"again", func(s *scene) { s.recall(one, 10008); s.recall(one, 0); s.giveBack(one, 0) },
-			[]string{"; sent 2 times > DELEGRETURN after"}},
+			[]string{"; sent 2 times; the client answered NFS4ERR_DELAY, then NFS4_OK > DELEGRETURN after"}},
 		{"failed", func(s *scene) { s.recall(one, 0); s.giveBack(one, 10008) },
 			[]string{"> not returned after it in the capture; last DELEGRETURN after"}},
 		{"failed first", func(s *scene) { s.recall(one, 0); s.giveBack(one, 10008); s.giveBack(one, 0) },

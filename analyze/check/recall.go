@@ -47,7 +47,9 @@ type recall struct {
 	f              *Finding
 	at             int64 // when the call was seen
 	sent           int
-	answer         string // status of the callback, if it was an error
+	answer         string // status of the latest callback that got an error
+	agreed         bool   // a later one got none
+	race           string // with the reply that grants the delegation
 	failed         string // of the latest DELEGRETURN that did not succeed
 }
 
@@ -105,11 +107,19 @@ func (c *callbackRules) recalled(v *rpc.View) {
 			c.recalls = append(c.recalls, r)
 		}
 		r.sent++
-		r.answer = ""
+		answer := ""
 		if o.Code != uint32(nfs4.NFS4_OK) {
-			r.answer = o.Status
+			answer = o.Status
 		} else if v.StatusFailed() { // the RPC was refused
-			r.answer = v.Status()
+			answer = v.Status()
+		}
+		if answer != "" {
+			r.answer, r.agreed = answer, false
+		} else if tx.Reply.Seen() {
+			r.agreed = true
+		}
+		if how := c.race(v, of, answer != ""); how != "" {
+			r.race = how
 		}
 	}
 }
@@ -151,8 +161,14 @@ func (r *recall) finding(then string) *Finding {
 	if r.sent > 1 {
 		r.f.Seen += fmt.Sprintf("; sent %d times", r.sent)
 	}
+	if r.race != "" {
+		r.f.Seen += "; " + r.race
+	}
 	if r.answer != "" {
 		r.f.Seen += "; the client answered " + r.answer
+		if r.agreed {
+			r.f.Seen += ", then NFS4_OK"
+		}
 	}
 	r.f.Reaction = then
 	return r.f

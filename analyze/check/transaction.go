@@ -53,6 +53,7 @@ func (c *Checker) Transaction(v *rpc.View) {
 	if len(c.callbacks.recalls) > 0 {
 		c.callbacks.returned(v)
 	}
+	c.callbacks.granted(v)
 	c.replies.judge(v)
 	if c.opt.Match == nil || c.opt.Match(v) {
 		c.offloads.take(v)

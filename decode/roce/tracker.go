@@ -58,6 +58,7 @@ type connection struct {
 	replied bool
 	// captured is how many bytes of the messages behind Setup were captured, of ibcm.DataSize; 0 if they are damaged.
 	captured [2]uint8
+	damaged  bool    // one of them is 0, and nothing has shown yet whether all packets of its sender have wrong ICRCs
 	mtu      uint32  // 0 until known
 	used     bool    // since the clock hand last passed
 	index    int     // in Tracker.all
@@ -412,6 +413,9 @@ func (t *Tracker) count(fl *flow, a *arrival) {
 	}
 	if a.icrc == Bad {
 		sent.BadCRC++
+	}
+	if c.damaged {
+		c.undamaged(fl.side, a.icrc)
 	}
 }
 

@@ -143,6 +143,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	if c == nil {
 		return nil
 	}
+	c.damaged = c.damaged || icrc == Bad && (m.Attribute == ibcm.AttributeREQ || m.Attribute == ibcm.AttributeREP)
 	c.used = true
 	c.Last = ref
 	return c.Connection
@@ -258,6 +259,23 @@ func (c *connection) followed(addr netip.Addr, tap int32) bool {
 		}
 	}
 	return false
+}
+
+// undamaged compares the setup message that a side has sent, if it is damaged, with the first other packet of that side. If that is
+// whole, the message was dropped: what its receiver got is not in the capture. Otherwise something on the way has changed all packets.
+func (c *connection) undamaged(side rdma.Side, icrc Verdict) {
+	s := &c.Setup[side]
+	if !s.Seen() || c.captured[side] > 0 {
+		return
+	}
+	if icrc == Good {
+		*s = rdma.Setup{Message: s.Message, Frame: s.Frame, Cut: true}
+		if side == 0 {
+			c.mtu, c.MTU = 0, 0
+		}
+	}
+	c.captured[side] = 1
+	c.damaged = c.Setup[side.Other()].Seen() && c.captured[side.Other()] == 0
 }
 
 // connectRequest handles a REQ from side 0 of a new connection.

@@ -151,7 +151,7 @@ func (fl *flow) took(p *capture.Packet, l *FastPacket) rdma.Ref {
 func (t *Tracker) examine(fl *flow) bool {
 	c := fl.c
 	peer := fl.peer()
-	if peer == nil || c.State != rdma.Established || c.closed || c.provisional > 0 || fl.copied || fl.respCopied || t.whole {
+	if peer == nil || c.State != rdma.Established || c.closed || c.damaged || c.provisional > 0 || fl.copied || fl.respCopied || t.whole {
 		return false
 	}
 	fl.plain = plainness{
