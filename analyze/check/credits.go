@@ -218,22 +218,26 @@ func (c *creditRules) notReady(k *conn, from rdma.Side, ref rdma.Ref) {
 	if c.opt.Match != nil {
 		return
 	}
-	peer := from.Other()
-	in := &k.flow[peer] // calls that from receives
-	f := k.finding(ruleRNR, ref, from, k.role(from))
+	side, why := k.unready(from)
+	f := k.finding(ruleRNR, ref, side, k.role(side))
 	f.Expected = "a Receive posted for each message that may come"
-	f.Seen = "RNR NAK"
-	switch limit := in.limit(); {
-	case in.replied && in.out > limit:
-		f.By, f.From, f.To = k.role(peer), k.c.Ends[peer], k.c.Ends[from]
-		f.Seen += fmt.Sprintf(" with %d calls outstanding of %d granted", in.out, limit)
-	case in.replied:
-		f.Seen += fmt.Sprintf(" with %d calls outstanding of %d granted: fewer Receives were posted", in.out, limit)
-	default:
-		f.Seen += fmt.Sprintf(" with %d calls outstanding", in.out)
-	}
+	f.Seen = "RNR NAK with " + why
 	f.Reaction = retries(&k.c.Setup[from])
 	c.report(f)
+}
+
+// unready tells which side is at fault for a message that finds no Receive of a side, and why.
+func (s *conn) unready(at rdma.Side) (rdma.Side, string) {
+	peer := at.Other()
+	in := &s.flow[peer] // calls that it receives
+	switch limit := in.limit(); {
+	case in.replied && in.out > limit:
+		return peer, fmt.Sprintf("%d calls outstanding of %d granted", in.out, limit)
+	case in.replied:
+		return at, fmt.Sprintf("%d calls outstanding of %d granted: fewer Receives were posted", in.out, limit)
+	default:
+		return at, fmt.Sprintf("%d calls outstanding", in.out)
+	}
 }
 
 // retries says how often the peer of the side that sent x tries again after an RNR NAK. Each side tells the other its count (IBTA volume

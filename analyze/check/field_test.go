@@ -32,7 +32,10 @@ func TestField(t *testing.T) {
 			"the client to return the delegation; recall of stateid 070707070707070707070707, fh:91267e8a; sent 3 times; the client answered AUTH_ERROR; not returned after it in the capture",
 		}},
 		{"recall-before-open", "delegation-recalled", []string{
-			"the client to return the delegation; recall of stateid 44454c454741544530303031, fh:579a17d1 (file); sent 2 times; sent 4µs before the reply that grants the delegation (frame 5, xid 00000005); CB_SEQUENCE does not name that call as a referring one; the client answered NFS4ERR_BAD_STATEID, then NFS4_OK; DELEGRETURN after 100.02ms in frame 13, xid 00000006: NFS4_OK",
+			"the client to return the delegation; recall of stateid 44454c454741544530303031, fh:579a17d1; sent 2 times; sent 4µs before the reply that grants the delegation (frame 5, xid 00000005); CB_SEQUENCE does not name that call as a referring one; the client answered NFS4ERR_BAD_STATEID, then NFS4_OK; DELEGRETURN after 100.02ms in frame 13, xid 00000006: NFS4_OK",
+		}},
+		{"no-receive-iwarp", "operation-refused", []string{
+			"a Receive posted for each message that may come; Terminate: DDP: untagged buffer error: invalid MSN: no buffer, with 1 calls outstanding of 32 granted: fewer Receives were posted; the connection ends",
 		}},
 		{"req-damaged", "invalidate-not-offered", nil},
 		{"icrc-without-identification", "bad-crc", []string{

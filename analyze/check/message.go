@@ -295,6 +295,15 @@ type fatal struct {
 	value  uint32
 	ref    rdma.Ref
 	resume uint64 // how often the connection had gone on before
+	// Of a Terminate message for lack of a Receive: what it is about, and which side is at fault.
+	why string
+	at  rdma.Side
+}
+
+// noReceive reports whether a Terminate message says that nothing was there for an untagged message: a Receive, or room for one more Read.
+func (f *fatal) noReceive() bool {
+	t := iwarp.Terminate(binary.BigEndian.AppendUint32(nil, f.value))
+	return f.event == rdma.EventTerminate && t.Layer() == iwarp.LayerDDP && t.EType() == 2 && t.Code() == 2
 }
 
 // maxFatal bounds those that wait for the end of a connection. One that is not contradicted is the last.
@@ -305,7 +314,9 @@ func (c *Checker) fatal(s *conn, f fatal) {
 	if c.opt.Match != nil {
 		return
 	}
-	f.resume = s.resumed()
+	if f.resume, f.at = s.resumed(), f.from.Other(); s.rpc && s.c.Sent[f.at].Reads == 0 && f.noReceive() {
+		f.at, f.why = s.unready(f.from)
+	}
 	if c.conns.all[s.c] == s && len(s.fatals) < maxFatal {
 		s.fatals = append(s.fatals, f)
 		return
@@ -330,11 +341,14 @@ func (c *Checker) fatals(s *conn) {
 }
 
 func (c *Checker) refusal(s *conn, x *fatal, then string) {
-	f := s.finding(ruleFatalNAK, x.ref, x.from.Other(), s.role(x.from.Other()))
+	f := s.finding(ruleFatalNAK, x.ref, x.at, s.role(x.at))
 	f.Expected = "operations that the peer can execute"
 	f.Seen = fatalNames[x.event]
 	if x.event == rdma.EventTerminate {
 		f.Seen += ": " + iwarp.Terminate(binary.BigEndian.AppendUint32(nil, x.value)).String()
+		if x.why != "" {
+			f.Expected, f.Seen = "a Receive posted for each message that may come", f.Seen+", with "+x.why
+		}
 	} else {
 		f.Seen += fmt.Sprintf(" for PSN %d", x.value)
 	}

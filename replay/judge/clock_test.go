@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rpcrdma/toolkit/decode/nfs/nfs3"
+	"github.com/rpcrdma/toolkit/decode/nfs/nfs4"
 	"github.com/rpcrdma/toolkit/decode/xdr"
 	"github.com/rpcrdma/toolkit/replay/judge/verdict"
 	"github.com/rpcrdma/toolkit/replay/plan"
@@ -128,6 +129,35 @@ func TestHandles(t *testing.T) {
 	}{{"a", 1, true}, {"b", 1, true}, {"a", 1, true}, {"a", 2, false}, {"", 1, true}, {"", 2, true}} {
 		if got := h.is([]byte(c.handle), c.file); got != c.want {
 			t.Errorf("%d: %v", i, got)
+		}
+	}
+}
+
+// TestReplyOverSession: a reply may be as long as the session allows.
+func TestReplyOverSession(t *testing.T) {
+	w := &workload.Workload{}
+	create := &plan.Op{ID: 1, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: nfs4.NFSPROC4_COMPOUND}
+	get := &plan.Op{ID: 2, Program: nfs4.NFS4_PROGRAM, Version: 4, Procedure: nfs4.NFSPROC4_COMPOUND}
+	w.Ops = []*plan.Op{create, get}
+	one := func(number nfs4.NfsOpnum4, args, result xdr.Message) (*nfs4.CompoundArgs, *nfs4.CompoundRes) {
+		operation := func(body xdr.Message) nfs4.Operations {
+			return nfs4.Operations{Ops: []nfs4.Op{{Number: uint32(number), Body: body}}}
+		}
+		return &nfs4.CompoundArgs{Minorversion: 1, Operations: operation(args)}, &nfs4.CompoundRes{Operations: operation(result)}
+	}
+	for _, bytes := range []int{0, 2000, 2001} {
+		j := New(w, Options{})
+		session := &nfs4.CREATE_SESSION4res{}
+		session.CsrResok4.CsrSessionid, session.CsrResok4.CsrForeChanAttrs.CaMaxresponsesize = [16]byte{1}, 2000
+		a, r := one(nfs4.OP_CREATE_SESSION, &nfs4.CREATE_SESSION4args{}, session)
+		j.Judge(&Reply{Op: create, Args: a, Result: r})
+		sequence := &nfs4.SEQUENCE4res{}
+		sequence.SrResok4.SrSessionid = [16]byte{1}
+		a, r = one(nfs4.OP_SEQUENCE, &nfs4.SEQUENCE4args{SaSessionid: [16]byte{1}}, sequence)
+		v := j.Judge(&Reply{Op: get, Args: a, Result: r, Bytes: bytes})
+		found := slices.ContainsFunc(v.Reasons, func(r verdict.Reason) bool { return r.Code == verdict.Invariant })
+		if found != (bytes > 2000) {
+			t.Errorf("%d bytes: %v", bytes, v.Reasons)
 		}
 	}
 }

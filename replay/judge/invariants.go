@@ -20,7 +20,7 @@ func (j *Judge) invariants(v *verdict.Judgement, r *Reply) {
 	}
 	j.invariant.Settled = int64(j.history(r.Clone).clocks.granularity())
 	for _, b := range j.invariant.Judge(&invariant.Exchange{
-		Args: r.Args, Result: r.Result, Sent: r.Issued.UnixNano(), Replied: r.Replied.UnixNano(), Again: r.Again,
+		Args: r.Args, Result: r.Result, Sent: r.Issued.UnixNano(), Replied: r.Replied.UnixNano(), Bytes: uint64(r.Bytes), Again: r.Again,
 	}) {
 		if b.Kind == invariant.Contradiction && slices.ContainsFunc(v.Reasons, func(w verdict.Reason) bool { return w.Code == verdict.NotStable }) {
 			continue // it says the same

@@ -44,6 +44,8 @@ type Reply struct {
 	// Chunks are the bytes that the reply used of each Write chunk, if the call was
 	// laid out as captured; nil otherwise.
 	Chunks []uint32
+	// Bytes is the size of the reply, data in chunks included; 0 if unknown.
+	Bytes int
 	// Left is how many bytes of the reply follow the results.
 	Left int
 	// LaidOut says that the call was laid out as captured.

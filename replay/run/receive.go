@@ -150,7 +150,7 @@ func (e *engine) judged(c *call, rpc string, res xdr.Message) *judge.Reply {
 	unended := workload.Has(c.form.Op, nfs4.OP_DESTROY_CLIENTID) && c.clone.Unended(c.lives.client)
 	c.verdict = judge.Reply{Op: c.form.Op, Clone: c.clone.Number, RPC: rpc, Args: e.codec.sentArgs(c), Result: res, Data: c,
 		Issued: c.Times.Queued, Replied: c.Times.Replied, Sent: c.form.Note, Again: c.tries > 1, Newest: c.form.Newest,
-		Unended: unended, Completed: e.completed[[2]int{c.clone.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Left: c.left(res), Chunks: c.itemLengths, LaidOut: c.Layout != nil}
+		Unended: unended, Completed: e.completed[[2]int{c.clone.Number, c.lives.client}], RootReplaced: c.form.RootReplaced, Closes: c.form.Closes, Less: c.form.Less, Bytes: c.Reply.Size(), Left: c.left(res), Chunks: c.itemLengths, LaidOut: c.Layout != nil}
 	return &c.verdict
 }
 
