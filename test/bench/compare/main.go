@@ -1,6 +1,6 @@
 // Command compare measures programs side by side on the same captures:
 // rpcrdma-dump in its modes, tshark computing the response times of the same
-// RPCs, and a plain walk over the records that only checks ICRCs (test/bench/walk).
+// RPCs, a plain walk over the records that only checks ICRCs (test/bench/walk), and dd, which only reads.
 //
 //	go run ./test/bench/compare [-n 5] [-o report.md] FILE...
 //	go run ./test/bench/compare -gate [-update]
@@ -145,6 +145,7 @@ func run(ctx context.Context, o *options) error {
 }
 
 const (
+	nameDD     = "dd bs=1M"
 	nameWalk   = "plain walk with ICRC"
 	nameTshark = "tshark -q -z rpc,srt"
 )
@@ -194,6 +195,7 @@ func prepare(ctx context.Context, o *options, dir string) ([]*program, error) {
 		return func(f *input) []string { return slices.Concat([]string{program}, flags, []string{f.path}) }
 	}
 	programs := []*program{
+		{name: nameDD, args: func(f *input) []string { return []string{"dd", "if=" + f.path, "of=" + os.DevNull, "bs=1M"} }, rounds: o.rounds},
 		{name: nameWalk, args: one(walk), env: env, rounds: o.rounds},
 		{name: "rpcrdma-dump -q", args: one(dump, "-q"), env: env, rounds: o.rounds},
 		{name: "rpcrdma-dump", args: one(dump), env: env, rounds: o.rounds},
@@ -324,8 +326,8 @@ func load() string {
 func table(w io.Writer, in *input, programs []*program, runs map[string]map[*input][]sample) {
 	fmt.Fprintf(w, "\n### %s\n\n%s packets, %.1f MB, %.0f bytes a packet, NFSv%d\n\n",
 		filepath.Base(in.path), thousands(in.packets), float64(in.bytes)/1e6, float64(in.bytes)/float64(in.packets), in.version)
-	fmt.Fprintln(w, "| program | wall s | fastest–slowest | CPU s | packets/s | MB/s | ns/packet | × tshark | the same in CPU time | CPU time, × plain walk | MiB resident |")
-	fmt.Fprintln(w, "|-|-:|-:|-:|-:|-:|-:|-:|-:|-:|-:|")
+	fmt.Fprintln(w, "| program | wall s | fastest–slowest | CPU s | packets/s | MB/s | ns/packet | × dd | × tshark | the same in CPU time | CPU time, × plain walk | MiB resident |")
+	fmt.Fprintln(w, "|-|-:|-:|-:|-:|-:|-:|-:|-:|-:|-:|-:|")
 	base := func(name string, of func(sample) float64) float64 {
 		r := runs[name]
 		if r == nil || len(r[in]) == 0 {
@@ -335,7 +337,7 @@ func table(w io.Writer, in *input, programs []*program, runs map[string]map[*inp
 	}
 	elapsed := func(s sample) float64 { return s.wall.Seconds() }
 	spent := func(s sample) float64 { return (s.user + s.sys).Seconds() }
-	tshark, tsharkCPU, walkCPU := base(nameTshark, elapsed), base(nameTshark, spent), base(nameWalk, spent)
+	dd, tshark, tsharkCPU, walkCPU := base(nameDD, elapsed), base(nameTshark, elapsed), base(nameTshark, spent), base(nameWalk, spent)
 	ratio := func(of, wall float64) string {
 		if of == 0 || wall == 0 {
 			return "–"
@@ -352,9 +354,9 @@ func table(w io.Writer, in *input, programs []*program, runs map[string]map[*inp
 		high := slices.MaxFunc(s, func(a, b sample) int { return int(a.wall - b.wall) }).wall.Seconds()
 		used := median(s, spent)
 		rss := median(s, func(s sample) float64 { return float64(s.rss) / (1 << 20) })
-		fmt.Fprintf(w, "| %s | %.3f | %.3f–%.3f | %.3f | %s | %.0f | %.0f | %s | %s | %s | %.0f |\n",
+		fmt.Fprintf(w, "| %s | %.3f | %.3f–%.3f | %.3f | %s | %.0f | %.0f | %s | %s | %s | %s | %.0f |\n",
 			p.name, wall, low, high, used, thousands(uint64(float64(in.packets)/wall)), float64(in.bytes)/1e6/wall,
-			wall*1e9/float64(in.packets), ratio(tshark, wall), ratio(tsharkCPU, used), ratio(used, walkCPU), rss)
+			wall*1e9/float64(in.packets), ratio(wall, dd), ratio(tshark, wall), ratio(tsharkCPU, used), ratio(used, walkCPU), rss)
 	}
 }
 

@@ -38,15 +38,16 @@ func TestThousands(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	in := &input{path: "dir/x.pcap", bytes: 2e6, packets: 1000, version: 3}
-	programs := []*program{{name: nameWalk}, {name: "rpcrdma-dump"}, {name: nameTshark}}
+	programs := []*program{{name: nameDD}, {name: nameWalk}, {name: "rpcrdma-dump"}, {name: nameTshark}}
 	runs := map[string]map[*input][]sample{
+		nameDD:         {in: {{wall: 80 * time.Millisecond, sys: 80 * time.Millisecond}}},
 		nameWalk:       {in: {{wall: 100 * time.Millisecond, user: 200 * time.Millisecond}}},
 		"rpcrdma-dump": {in: {{wall: 200 * time.Millisecond, user: 300 * time.Millisecond, rss: 8 << 20}}},
 		nameTshark:     {in: {{wall: 10 * time.Second, user: 8 * time.Second, sys: time.Second}}},
 	}
 	var b strings.Builder
 	table(&b, in, programs, runs)
-	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 50.00 | 30.00 | 1.50 | 8 |\n"
+	const want = "| rpcrdma-dump | 0.200 | 0.200–0.200 | 0.300 | 5,000 | 10 | 200000 | 2.50 | 50.00 | 30.00 | 1.50 | 8 |\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("no line %q in:\n%s", want, b.String())
 	}
