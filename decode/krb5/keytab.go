@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
@@ -131,7 +132,9 @@ func (k *Keytab) lacks(principal string, t *encryptedData) string {
 			exact = exact || e.kvno == t.kvno && e.key.EType == t.etype
 		}
 	}
-	switch {
+	switch _, err := crypto.GetEtype(int32(t.etype)); {
+	case err != nil:
+		return "tickets of " + t.etype.String() + " are not supported"
 	case exact:
 		return "the keytab's key of " + what + " is not the one that the ticket was made with"
 	case same && !types[t.etype]:

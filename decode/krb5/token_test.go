@@ -290,6 +290,10 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
+	camellia := Key{26, make([]byte, 32)}
+	if got, want := newScene(t, AES256SHA1).keytab(camellia, 3).lacks("nfs/host@REALM", &encryptedData{kvno: 3, etype: 26}), "tickets of camellia256-cts-cmac are not supported"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	// A ticket may be of a type that contexts may not have.
 	for _, e := range []EType{16, 23} {
 		s := newScene(t, AES256SHA1)
