@@ -34,7 +34,8 @@ type sentSend struct {
 	msn   uint32
 	done  bool     // it has been reported
 	ack   rdma.Ref // what acknowledged it
-	acked bool     // the Handler has been told so
+	stamp rdma.Stamp
+	acked bool // the Handler has been told so
 }
 
 // sentWrite is an RDMA Write.
@@ -438,7 +439,7 @@ func (o *operations) acknowledge(h *half, end uint64, ref rdma.Ref) {
 		if !s.done || s.end > end {
 			return
 		}
-		s.ack = ref
+		s.ack, s.stamp = ref, h.conn.c.Stamp
 		o.unacked++
 		if w := h.conn.t.watcher; w != nil {
 			w.WorkAcked(h.conn.c, h.conn.side(h), s.work, ref)
@@ -452,14 +453,17 @@ const refusal = 10e6
 
 // taken tells the Handler of the Sends that end before the stream offset end, and were acknowledged at least wait before now.
 func (o *operations) taken(h *half, end uint64, now rdma.Ref, wait int64) {
+	c := h.conn.c
+	stamp := c.Stamp // of the packet at hand
+	defer func() { c.Stamp = stamp }()
 	o.untold = max(o.untold, o.sends.oldest())
 	for ; o.untold < o.unacked; o.untold++ {
 		s := o.sends.at(o.untold)
 		if s.end > end || now.Time-s.ack.Time < wait {
 			return
 		}
-		s.acked = true
-		h.conn.t.handler.SendAcked(h.conn.c, h.conn.side(h), s.tag, s.ack)
+		s.acked, c.Stamp = true, s.stamp
+		h.conn.t.handler.SendAcked(c, h.conn.side(h), s.tag, s.ack)
 	}
 }
 
@@ -577,6 +581,7 @@ func (o *operations) repeated(h *half, e *extent, from, to uint64, ref rdma.Ref)
 				o.parts = rdma.AddPart(o.parts, rdma.Part{Ref: ref, Header: c.c.Header, Kind: rdma.PartAgain})
 			}
 		default:
+			c.taken(int(h.dir), ref, 0) // the copy that was acknowledged counts
 			c.t.handler.SendAgain(c.c, side, s.tag, ref, to >= s.end)
 		}
 	case extentReadRequest:
