@@ -489,7 +489,7 @@ func (f *finding) like(o *finding) bool {
 	case Outage:
 		return false
 	case PathDelay: // of several distances each counts for itself
-		return same && (f.limit > 0) == (o.limit > 0) && max(f.typical-o.typical, o.typical-f.typical)*4 <= f.typical
+		return same && f.what == o.what && (f.limit > 0) == (o.limit > 0) && max(f.typical-o.typical, o.typical-f.typical)*4 <= f.typical
 	case LossRecovery:
 		return same && (f.what == tail) == (o.what == tail)
 	}

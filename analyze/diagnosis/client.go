@@ -234,7 +234,9 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	p := &b.pairs[calls[0].conn.pair]
 	f.among = len(p.conns)
 	if n := b.carrying(p); n > 0 {
-		f.most = max(span-n, 1)
+		if f.most = max(span-n, 1); n*2 > span {
+			f.certainty = Possible // they wait for the link as well
+		}
 	}
 	b.Recorder.found(f)
 }
@@ -260,9 +262,14 @@ func (f *finding) limited(n, told int, zero, echo bool) {
 // carrying is how long the busier direction of the link between two hosts needs for its data; 0 if that is not known. More calls at a time cannot
 // shorten it. The link of a host is as fast in both directions: what it sends beside the capture point, at one rate, tells the rate of both.
 func (b *batch) carrying(p *pair) int64 {
-	var bytes [2]uint64
+	var bytes, large [2]uint64
 	var pace [2]float64
 	rate := 0.0
+	for _, x := range p.calls {
+		if x.bytes >= chunkLeast {
+			large[b2i(x.pushed)] += uint64(x.bytes)
+		}
+	}
 	for side := range pace {
 		for _, k := range p.conns {
 			l := b.lanesOf(k)
@@ -282,8 +289,12 @@ func (b *batch) carrying(p *pair) int64 {
 				pace[side] = packets
 			}
 		}
-		if pace[side] > slowLink {
-			return 0 // it may be that of the calls
+		switch {
+		case pace[side] <= slowLink:
+		case large[side]*2 < bytes[side] || p.conns[0].fabric >= rdma.IWARP:
+			return 0 // it may be that of the calls, or of a host that feeds TCP
+		default:
+			rate = max(rate, pace[side]) // packets of a message follow each other
 		}
 	}
 	took := 0.0

@@ -75,7 +75,7 @@ func (b *batch) silence() {
 				if y.act-x.act >= (x.act-from)/10 {
 					break
 				}
-				if y.callEnd <= x.act-silentLeast/2 {
+				if y.callEnd <= x.act-silentLeast/2 && !near1(y.silence(), y.conn.timeout) { // else the transport has sent its reply again
 					waited = append(waited, y)
 					begun = min(begun, max(y.callEnd, from))
 				}
@@ -100,6 +100,7 @@ func (b *batch) stalls() {
 		b.windowClosed(k, rnr)
 		cut := &finding{code: Outage, side: Network, on: []int{k.id}, clock: Calls, certainty: Likely, what: cutOff}
 		depth := &finding{code: ReadDepth, side: k.shallow, on: []int{k.id}, clock: Calls, certainty: Likely}
+		slowed := b.slowed(k)
 		unknown, seen, all, long, again, refused := int64(0), int64(0), int64(0), int64(0), 0, 0
 		b.behindRefused(k, rnr)
 		k.each(func(x *call) {
@@ -112,7 +113,7 @@ func (b *batch) stalls() {
 				cut.typical = max(cut.typical, n)
 				cut.of(x, x.take(n))
 			} else {
-				if k.fabric < rdma.IWARP && n > 0 {
+				if k.fabric < rdma.IWARP && n > 0 && !slowed {
 					n = max(n, min(x.app-b.usual[x.work], x.left)) // it waited behind what was sent again as well
 				}
 				loss.of(x, x.take(n))
@@ -129,12 +130,12 @@ func (b *batch) stalls() {
 			b.unsure = true // the capture shows packets twice, rather than that they were sent twice
 		}
 		k.behindReads = depth.time*5 > all
-		if b.slowed(k) || k.depth == 0 {
+		if slowed || k.depth == 0 {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced; or nobody has said how many may be
 		}
 		b.surelyLost(k, loss, all, unknown, again)
-		if k.fabric < rdma.IWARP && rnr.side == Server && rnr.time > seen*3/2 {
-			rnr.certainty = Likely // most of the time is of calls that were not there yet
+		if k.fabric < rdma.IWARP && (rnr.side == Server && rnr.time > seen*3/2 || b.throttled(k)) {
+			rnr.certainty = Likely // most of the time is of calls that were not there yet, or would have waited for a slow link
 		}
 		if l := b.lanesOf(k); l != nil && l[0].rnrs+l[1].rnrs+l[0].zeroWindow+l[1].zeroWindow > 0 {
 			loss.certainty = Possible // what follows a refused Send is sent again as well, and TCP asks again and again whether there is room
@@ -272,21 +273,23 @@ func (b *batch) notReady(k *conn) Side {
 }
 
 // tails finds replies that came one timeout of the transport late: their packets, or what acknowledged them, were lost beyond the capture
-// point, with nothing behind them that would have shown it. One such delay says nothing; several that agree with the announced
-// timeout, and with each other, do.
+// point, with nothing behind them that would have shown it. One such delay says nothing, unless others were lost; several that agree with the
+// announced timeout, and with each other, do.
 func (b *batch) tails() {
 	for i := range b.pairs {
 		p := &b.pairs[i]
 		b.lostCalls(p)
-		t := int64(0)
+		t, least := int64(0), 2
 		for _, k := range p.conns {
-			t = max(t, k.timeout)
+			if t = max(t, k.timeout); k.timeout > 0 && k.lossy() {
+				least = 1 // it is announced, and others were lost
+			}
 		}
 		if t == 0 {
 			t = p.likelyTimeout()
 		}
 		if t > 0 && !slices.ContainsFunc(p.conns, func(k *conn) bool { return k.gappy() || k.fabric >= rdma.IWARP }) {
-			b.tailsOf(p.calls, t)
+			b.tailsOf(p.calls, t, least)
 		}
 	}
 }
@@ -415,7 +418,7 @@ func (b *batch) lostInGaps(p *pair, gaps []gap, timeout, usual int64) {
 	}
 }
 
-func (b *batch) tailsOf(calls []*call, t int64) {
+func (b *batch) tailsOf(calls []*call, t int64, least int) {
 	var late []*call
 	near := 0
 	usual := make(map[uint16][]int64)
@@ -429,7 +432,7 @@ func (b *batch) tailsOf(calls []*call, t int64) {
 			late = append(late, x)
 		}
 	}
-	if len(late) < 2 || near > len(late) || len(late)*4 > len(calls) {
+	if len(late) < least || near > len(late) || len(late)*4 > len(calls) {
 		return
 	}
 	f := &finding{code: LossRecovery, side: Network, clock: Calls, certainty: Likely, typical: t, what: tail}
@@ -589,30 +592,34 @@ func (b *batch) acknowledgesAtOnce(k *conn) (sides [2]bool) {
 
 type still struct{ from, to int64 }
 
-func (b *batch) pathStallOf(conns []*conn, way int) {
-	var all []still
-	for _, k := range conns {
-		all = append(all, k.trips(way)...)
-	}
-	if len(all) < 16 {
-		return
-	}
-	low := make([]int64, len(all))
-	for i, s := range all {
-		low[i] = s.to - s.from
-	}
-	quick := nth(low, len(low)/5)
-	if quick > softAck {
-		return
-	}
-	least := max(stillLeast, 5*quick)
-	var list []still
-	for _, s := range all {
-		if s.to-s.from >= least {
-			list = append(list, s)
+// lateTrips are the trips of connections that took long, from how long on that is, and whether there are enough others to tell; quick adapters only.
+func lateTrips(conns []*conn, way int) (list []still, least int64, ok bool) {
+	var low []int64
+	trips := make([][]still, len(conns))
+	for i, k := range conns {
+		trips[i] = k.trips(way)
+		for _, s := range trips[i] {
+			low = append(low, s.to-s.from)
 		}
 	}
-	if len(list)*10 > len(all)*8 {
+	if len(low) < 16 {
+		return nil, 0, false
+	}
+	quick := nth(low, len(low)/5)
+	least = max(stillLeast, 5*quick)
+	for i, k := range conns {
+		for _, s := range trips[i] {
+			if s.to-s.from >= max(least, 2*k.floor[way]) { // distance is of one connection, and always there
+				list = append(list, s)
+			}
+		}
+	}
+	return list, least, quick <= softAck && len(list)*10 <= len(low)*8
+}
+
+func (b *batch) pathStallOf(conns []*conn, way int) {
+	list, least, ok := lateTrips(conns, way)
+	if !ok {
 		return
 	}
 	if way == 1 && len(list) >= 3 {
@@ -943,6 +950,19 @@ func (b *batch) unclear(k *conn) bool {
 	})
 }
 
+// maybeWay says of a connection whose acknowledgements take long, now more, now less, that queues of a path may be what its calls wait for.
+func (b *batch) maybeWay(k *conn) {
+	if !k.restless() || k.queued || k.gappy() || k.delayedAcks() {
+		return
+	}
+	f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Possible, typical: max(k.ways[0], 0) + max(k.ways[1], 0), what: unsteady}
+	k.each(func(x *call) { f.of(x, x.take(max(x.acked(), 0)+max(x.wayC, 0))) })
+	b.Recorder.found(f)
+}
+
+// unsteady says of a way that its round trips differ.
+const unsteady = "unsteady"
+
 // pathDelay finds distance: the acknowledgements of the transport take as long as the way. Of several connections to a server, the
 // nearest one shows what the way need not take.
 func (b *batch) pathDelay() {
@@ -954,6 +974,7 @@ func (b *batch) pathDelay() {
 	doubtful := make(map[uint16]bool) // servers to which distances are not certain
 	for _, k := range b.order {
 		if !b.distant(k) && !b.sameWay(k) {
+			b.maybeWay(k)
 			continue
 		}
 		p := &b.pairs[k.pair]

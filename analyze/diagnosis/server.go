@@ -155,8 +155,9 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	f := &finding{code: ServerThreads, side: Server, where: "server " + b.names.name(server), clock: Calls, certainty: Likely, limit: int64(n)}
 	few := len(calls) < manyInLine
 	reads := slices.ContainsFunc(calls, func(x *call) bool { return x.firstRead != 0 && x.conn.depth <= 1 }) // 0: not known
-	switch mean := waited / int64(len(calls)); {
-	case mean < 100_000 || n > 1 && mean < 200_000 || waited < 3*worked || loud:
+	carried := b.carried(calls)
+	switch {
+	case loud || carried > 0.5 || !q.explains():
 		f.certainty = Possible
 	case slices.ContainsFunc(calls, func(x *call) bool { return few && x.conn.restless() || x.firstRead != 0 && x.conn.depth == 1 }):
 		f.certainty = Possible // they may wait for the Reads of others
@@ -166,7 +167,7 @@ func (b *batch) threadsOf(server uint16, calls []*call) {
 	for i, x := range q.calls {
 		f.of(x, x.take(q.wait[i]))
 	}
-	f.time = min(f.time, int64(float64(all)*(1-b.carried(calls))))
+	f.time = min(f.time, int64(float64(all)*(1-carried)))
 	b.Recorder.found(f)
 }
 
@@ -254,6 +255,30 @@ func inLine(calls []*call, n int) (q queue, ok bool) {
 		}
 	}
 	return q, quick*3 <= busy
+}
+
+// explains reports whether the line is most of the reason why some calls of an operation are longer with the server than others.
+func (q *queue) explains() bool {
+	whole, took := make(map[uint16][]int64), make(map[uint16][]int64)
+	for i, x := range q.calls {
+		whole[x.op] = append(whole[x.op], q.wait[i]+q.took[i])
+		took[x.op] = append(took[x.op], q.took[i])
+	}
+	var before, after int64
+	for op := range whole {
+		before += apart(whole[op])
+		after += apart(took[op])
+	}
+	return after*2 < before
+}
+
+// apart is the sum of how much times differ from their median.
+func apart(times []int64) (sum int64) {
+	mid := median(times)
+	for _, n := range times {
+		sum += max(n-mid, mid-n)
+	}
+	return sum
 }
 
 // neighbours finds clients that waited behind the calls of another one.
@@ -546,12 +571,17 @@ func behindData(calls []*call) bool {
 		if x.conn != k {
 			continue
 		}
-		all += max(x.act-x.callEnd, 0)
-		for _, s := range moving[firstAfter(moving, x.callEnd):] {
-			if s.from >= x.act {
-				break
+		for _, stage := range [2]still{{x.callEnd, x.act}, {x.lastRead, x.answer}} {
+			if stage.from == 0 || stage.to <= stage.from {
+				continue
 			}
-			behind += min(s.to, x.act) - max(s.from, x.callEnd)
+			all += stage.to - stage.from
+			for _, s := range moving[firstAfter(moving, stage.from):] {
+				if s.from >= stage.to {
+					break
+				}
+				behind += min(s.to, stage.to) - max(s.from, stage.from)
+			}
 		}
 	}
 	return behind*2 > all

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rpcrdma/toolkit/internal/units"
@@ -84,6 +85,9 @@ func (r *Recorder) text(f *finding, rep *Report) string {
 func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 	switch f.code {
 	case PathDelay:
+		if f.what == unsteady {
+			return head("The way") + fmt.Sprintf("acknowledgements take %s on %s, now more, now less: packets wait on the path, or in adapters made of software.", units.DurationText(f.typical), f.place())
+		}
 		s := head("Distance") + fmt.Sprintf("each round trip to the server takes %s", units.DurationText(f.typical))
 		if f.limit > 0 {
 			return s + fmt.Sprintf(" on %s; another connection needs %s.", f.place(), units.DurationText(f.limit))
@@ -181,7 +185,8 @@ func (r *Recorder) summary(rep *Report) string {
 		return "Nothing is slow: all calls set up a mount."
 	}
 	s := fmt.Sprintf("Nothing is slow: P99 is %s", units.DurationText(r.percentile99()))
-	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p {
+	waited := slices.ContainsFunc(rep.Causes, func(c *Cause) bool { return c.Clock == Calls && c.Share > 0.5 })
+	if p := r.percentile99(); p > 5_000_000 || r.hanging > 10*p || waited {
 		s = fmt.Sprintf("No likely cause found. P99 is %s", units.DurationText(p))
 	}
 	lost := ", nothing was lost"
@@ -194,7 +199,7 @@ func (r *Recorder) summary(rep *Report) string {
 		lost = ", as a kernel recorded it, which tells nothing of losses or of the way to the other side"
 	}
 	switch {
-	case r.unanswered == 0 && r.events:
+	case r.unanswered == 0 && (r.events || waited):
 		s += lost + "."
 	case r.unanswered == 0:
 		s += lost + ", and no call waited."
