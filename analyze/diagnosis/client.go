@@ -234,9 +234,7 @@ func (b *batch) window(calls []*call, code Code, of func(*call) (waited *int64, 
 	p := &b.pairs[calls[0].conn.pair]
 	f.among = len(p.conns)
 	if n := b.carrying(p); n > 0 {
-		if f.most = max(span-n, 1); n*2 > span {
-			f.certainty = Possible // they wait for the link as well
-		}
+		f.most = max(span-n, 1)
 	}
 	b.Recorder.found(f)
 }
