@@ -43,8 +43,9 @@ func (s span) len() int { return s.to - s.from }
 type unit struct {
 	bth     int
 	payload span // as captured
-	icrc    int  // −1 if it was not captured
-	data    bool // of an RDMA WRITE or RDMA READ
+	icrc    int    // −1 if it was not captured, or removed
+	error   uint32 // what the ICRC differs by from the CRC of what it covers
+	data    bool   // of an RDMA WRITE or RDMA READ
 	psn     uint32
 	key     unitKey // 0: none
 	prev    unitRef // one that came before, perhaps a copy
@@ -53,13 +54,14 @@ type unit struct {
 // odd is the multiplier of Knuth's multiplicative hashing.
 const odd = 0x9e3779b97f4a7c15
 
-// unitKey is a hash that tells packets of RoCE apart; copies have the same. What happens to have the same differs in its bytes.
+// unitKey is a hash that tells packets of RoCE apart; copies have the same. What happens to have the same differs in its bytes. Those of
+// packets that follow each other do, too, so that they are close to each other in newest.
 type unitKey uint64
 
 func unitKeyOf(f *link.Frame, p *roce.Packet) unitKey {
 	to := f.Dst.As16()
 	k := binary.BigEndian.Uint64(to[:])*odd ^ binary.BigEndian.Uint64(to[8:])
-	k = k*odd ^ uint64(p.DestQP)<<24 ^ uint64(p.PSN)
+	k = (k*odd^uint64(p.DestQP))*odd + uint64(p.PSN)
 	if p.Opcode.IsReadResponse() { // packets of both directions may go to the same queue pair number
 		k ^= 1 << 63
 	}
@@ -195,13 +197,6 @@ func identified(t capture.LinkType, layers []link.Part) bool {
 
 const lrhVersion = 0x0f
 
-// summed is a header with a checksum.
-type summed struct {
-	kind       link.PartKind
-	head, body span
-	addresses  span // of the IP header before it
-}
-
 // Parts of network headers.
 const (
 	ipv4Size = 20
@@ -248,11 +243,11 @@ func (s *Scrubber) layered(h *held, all []link.Part, known bool) {
 		default:
 			h.keep(at, head.to)
 		}
-		body := span{head.to, head.to}
+		var body span
 		if len(p.Body) > 0 {
 			body = within(h.data, p.Body)
 		}
-		h.sums = append(h.sums, summed{kind: p.Kind, head: head, body: body, addresses: addresses})
+		h.summed(p.Kind, addresses, head, body)
 	}
 }
 
@@ -372,8 +367,8 @@ func (s *Scrubber) transported(number uint64, h *held, f *link.Frame, p *roce.Pa
 	u.bth, u.payload, u.icrc, u.psn = at, span{at + size, at + size + len(p.Payload)}, -1, p.PSN
 	u.data = p.Opcode.IsWrite() || p.Opcode.IsReadResponse()
 	if next = at + size + p.PayloadLen + int(p.Pad) + roce.ICRCSize; next <= end {
-		u.icrc = next - roce.ICRCSize
-		h.keep(u.icrc, next)
+		h.keep(next-roce.ICRCSize, next)
+		s.invariant(h, u, next-roce.ICRCSize)
 	}
 	if p.DestQP == 1 && p.Opcode.Service() == roce.ServiceUD {
 		s.management(h, u.payload)

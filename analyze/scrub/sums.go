@@ -19,31 +19,29 @@ func (s *Scrubber) finish(h *held) {
 		h.checksum(&h.sums[i])
 	}
 	for i := range h.units {
-		s.icrc(h, &h.units[i])
+		if u := &h.units[i]; u.icrc >= 0 {
+			binary.LittleEndian.PutUint32(h.out[u.icrc:], u.error^s.covered(h.out, h, u))
+		}
 	}
 	for i := h.within - 1; i >= 0; i-- {
 		h.checksum(&h.sums[i])
 	}
 }
 
-// icrc completes the invariant CRC of a packet of RoCE or InfiniBand. What it leaves out does not differ yet.
-func (s *Scrubber) icrc(h *held, u *unit) {
-	if u.icrc < 0 {
-		return
+// invariant notes what is captured of the invariant CRC of a packet of RoCE or InfiniBand, which stands at an offset.
+func (s *Scrubber) invariant(h *held, u *unit, at int) {
+	if was := binary.LittleEndian.Uint32(h.data[at:]); was != 0 { // else the adapter has removed it
+		u.icrc = at
+		u.error = was ^ s.covered(h.data, h, u)
 	}
-	was := binary.LittleEndian.Uint32(h.data[u.icrc:])
-	if was == 0 {
-		return // the adapter has removed it
-	}
+}
+
+// covered is the CRC of what the ICRC covers, and of what it leaves out, which does not differ before outer checksums are completed.
+func (s *Scrubber) covered(b []byte, h *held, u *unit) uint32 {
 	head := h.net
 	if h.transport.len() > 0 {
 		head.to = h.transport.to
 	}
-	binary.LittleEndian.PutUint32(h.out[u.icrc:], was^s.covered(h.data, head, u)^s.covered(h.out, head, u))
-}
-
-// covered is the CRC of what the ICRC covers, and of what it leaves out.
-func (s *Scrubber) covered(b []byte, head span, u *unit) uint32 {
 	if head.to == u.bth {
 		return roce.Linear(b[head.from:u.icrc])
 	}
@@ -51,40 +49,61 @@ func (s *Scrubber) covered(b []byte, head span, u *unit) uint32 {
 	return roce.Linear(s.joined)
 }
 
+// summed is a checksum: where it stands, and what it covers.
+type summed struct {
+	at    int
+	parts [3]span
+	was   uint64 // the sum of the parts, as captured
+	udp   bool
+}
+
+func (x *summed) sum(b []byte) (total uint64) {
+	for _, p := range x.parts {
+		if p.from < p.to {
+			total += sum(b[p.from:p.to])
+		}
+	}
+	return total
+}
+
+// summed notes the checksum of a header, if it has one. All parts but the last have an even length.
+func (h *held) summed(kind link.PartKind, addresses, head, body span) {
+	const (
+		greChecksum = 0x80
+		ofIPv4      = 10
+		ofUDP       = 6
+		ofTCP       = 16
+		ofGRE       = 4
+	)
+	x := summed{parts: [3]span{addresses, head, body}}
+	switch {
+	case kind == link.PartIPv4:
+		x.at, x.parts = head.from+ofIPv4, [3]span{head}
+	case kind == link.PartUDP && binary.BigEndian.Uint16(h.data[head.from+ofUDP:]) != 0:
+		x.at, x.udp = head.from+ofUDP, true
+	case kind == link.PartTCP:
+		x.at = head.from + ofTCP
+	case kind == link.PartGRE && h.data[head.from]&greChecksum != 0:
+		x.at, x.parts[0] = head.from+ofGRE, span{}
+	default:
+		return
+	}
+	x.was = x.sum(h.data)
+	h.sums = append(h.sums, x)
+}
+
 // checksum completes the checksum of a header.
 func (h *held) checksum(x *summed) {
-	const greChecksum = 0x80
-	at := x.head.from
-	switch x.kind {
-	case link.PartIPv4:
-		h.repair(at+10, h.change(x.head))
-	case link.PartUDP:
-		at += 6
-		if binary.BigEndian.Uint16(h.data[at:]) == 0 {
-			return // none
-		}
-		h.repair(at, h.change(x.addresses)+h.change(x.head)+h.change(x.body))
-		if binary.BigEndian.Uint16(h.out[at:]) == 0 {
-			binary.BigEndian.PutUint16(h.out[at:], modulus)
-		}
-	case link.PartTCP:
-		h.repair(at+16, h.change(x.addresses)+h.change(x.head)+h.change(x.body))
-	case link.PartGRE:
-		if h.data[at]&greChecksum != 0 {
-			h.repair(at+4, h.change(x.head)+h.change(x.body))
-		}
+	h.repair(x.at, x.sum(h.out)+3*modulus-x.was)
+	if x.udp && binary.BigEndian.Uint16(h.out[x.at:]) == 0 { // which says that there is none
+		binary.BigEndian.PutUint16(h.out[x.at:], modulus)
 	}
 }
 
 // modulus is 2^16 − 1: Internet checksums add words in ones' complement (RFC 1071).
 const modulus = 0xffff
 
-// change is by how much the sum of the words of a part, modulo 65535, is greater than it was.
-func (h *held) change(p span) uint64 {
-	return (sum(h.out[p.from:p.to]) + modulus - sum(h.data[p.from:p.to])) % modulus
-}
-
-// repair completes the checksum at an offset (RFC 1624), which covers parts that have changed so. All but the last have an even length.
+// repair completes the checksum at an offset (RFC 1624). The sum of what it covers is so much greater than it was, modulo 65535.
 func (h *held) repair(at int, change uint64) {
 	if change %= modulus; change == 0 {
 		return

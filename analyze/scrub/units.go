@@ -7,7 +7,7 @@ type newest [1 << newestBits]unitRef
 
 const newestBits = 14
 
-func (n *newest) of(key unitKey) *unitRef { return &n[uint64(key)*odd>>(64-newestBits)] }
+func (n *newest) of(key unitKey) *unitRef { return &n[key%unitKey(len(n))] }
 
 // copies finds retransmissions of u in the window: packets with its PSN and queue pair. If the newest one has the same payload, u gets the same
 // scrubbed payload.
