@@ -94,7 +94,7 @@ func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 		}
 		return s + fmt.Sprintf(" on %s, as the transport's own acknowledgements show.", f.place())
 	case ServerTime:
-		return head("Server") + fmt.Sprintf("it works long on %s, %s each on average%s.", f.what, units.DurationText(f.typical), disk(f.what))
+		return head("Server") + fmt.Sprintf("it takes long for %s, %s each on average%s.", f.what, units.DurationText(f.typical), disk(f.what))
 	case ServerThreads:
 		at := units.Plural(int(f.limit), "call") + " at a time"
 		return head("Server") + fmt.Sprintf("it serves %s while others wait in line. More threads (nfsd) would help.", at)
@@ -131,7 +131,7 @@ func (r *Recorder) textOfHosts(f *finding, head func(string) string) string {
 // disk adds what usually takes the time of an operation.
 func disk(op string) string {
 	if strings.Contains(op, "COMMIT") {
-		return ": the disk"
+		return ", usually because of the disk"
 	}
 	return ""
 }

@@ -40,7 +40,8 @@ const Legend = `Columns of the listing, one line for each transaction:
   status          "ok", or the name of the error without NFS3ERR_, NFS4ERR_;
                   "ok?" if the RPC succeeded but its result cannot be read
 
-Where two addresses do not fit, #1 is the connection, and a line explains it once.
+Where two addresses do not fit, #1 is the connection, and a line explains it
+once.
 
 Sizes are exact; K, M and G stand for multiples of 1024, 1024² and 1024³.
 
@@ -49,7 +50,7 @@ Chunks:
   -          none: call and reply are inline
   Z4K        Position-Zero Read chunk of 4096 bytes: it holds the call
   R4K        Read chunk: data of the call, pulled by the responder
-  W128Kx8    Write chunk of 8 segments of 128 KiB each: room for data of the reply
+  W128Kx8    Write chunk of 8 segments of 128 KiB: room for data of the reply
   W70004/2   Write chunk of 70004 bytes in 2 segments of different lengths
   P4240      Reply chunk: room for a whole reply
   P4240:100  of the room that was offered, the reply used 100 bytes

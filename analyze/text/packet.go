@@ -41,15 +41,16 @@ are shown with ids, queue pairs and private data.
 A packet that came out of a tunnel or mirror ends with "in", the wrapping and
 its VNI, key, session or label, the outermost first.
 
-With --headers, "[…]" has the UDP source port, DSCP, ECN (ect0 and ect1: capable),
-TTL, VLAN and priority if there is a tag, P_Key, and the MAC addresses.
+With --headers, "[…]" has the UDP source port, DSCP, ECN (ect0 and ect1:
+capable), TTL, VLAN and priority if there is a tag, P_Key, and the MAC
+addresses.
 
 Marks at the end of a line:
 
   again      seen before: retransmitted, or duplicated on the way
   gap        packets before this one are missing from the capture
   bad-crc    the ICRC, or the CRC of an FPDU, is wrong
-  malformed  the RPC-over-RDMA header of the Send that ends here cannot be decoded
+  malformed  the RPC-over-RDMA header of the Send ending here is malformed
   ce, becn   congestion was experienced; cut: less was captured than was sent
 `
 

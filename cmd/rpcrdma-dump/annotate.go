@@ -25,16 +25,16 @@ type annotateOptions struct {
 }
 
 const annotateLong = `Write a pcapng file with the same packets, in which each packet of a transaction
-has a comment: the transaction, its XID, the role of the packet, and the phase of
-the latency. Wireshark shows comments in the packet details and finds them with
-filters such as
+has a comment: the transaction, its XID, the role of the packet, and the phase
+of the latency. Wireshark shows comments in the packet details and finds them
+with filters such as
 
   frame.comment contains "xid 0x138a9383"
   frame.comment contains "seen again"
 
 A packet that belongs to several transactions has a comment for each. Capture
-points become interfaces; times keep their nanoseconds. Comments of the input are
-dropped.
+points become interfaces; times keep their nanoseconds. Comments of the input
+are dropped.
 
 The capture is read once. Packets wait in memory, at most as much as --window
 allows, until their transactions have ended. A packet that has to leave earlier

@@ -23,26 +23,28 @@ import (
 )
 
 const captureLong = `Capture packets from network interfaces and write them to a file, or to a series
-of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP port
-4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these, with
---rpc also rpcbind, MOUNT and NFS over TCP and UDP, and all that is wrapped in a
-tunnel or mirror, which --no-tunnels leaves out. The kernel does the choosing.
+of files. Without --all, only what RPC-over-RDMA needs is taken: RoCEv2 (UDP
+port 4791), RoCEv1, iWARP (TCP port 20049, or --ports), IP fragments of these,
+with --rpc also rpcbind, MOUNT and NFS over TCP and UDP, and all that is wrapped
+in a tunnel or mirror, which --no-tunnels leaves out. The kernel does the
+choosing.
 
-The name decides the format: .pcap is pcap, everything else pcapng; .gz or .zst at
-the end compresses. -r reads packets from a capture instead of an interface, to
-split it or to find the place where a condition is met.
+The name decides the format: .pcap is pcap, everything else pcapng; .gz or .zst
+at the end compresses. -r reads packets from a capture instead of an interface,
+to split it or to find the place where a condition is met.
 
-Once the interfaces are open, the program gives up the privileges that it no longer
-needs: it becomes the user who called sudo, or the one of -Z, without capabilities,
-and can only write below the directory of -w: no other files, no network. The files
-belong to that user.
+Once the interfaces are open, the program gives up the privileges that it no
+longer needs: it becomes the user who called sudo, or the one of -Z, without
+capabilities, and can only write below the directory of -w: no other files, no
+network. The files belong to that user.
 
-A capture ends with Ctrl-C, after -c packets or --duration, or when a transaction
-meets a condition. What was captured until then is written.`
+A capture ends with Ctrl-C, after -c packets or --duration, or when a
+transaction meets a condition. What was captured until then is written.`
 
 const captureExamples = `  rpcrdma-dump capture -i eth0 -w trace.pcapng
-  rpcrdma-dump capture -i eth0 -w ring.pcapng -C 100M -W 10 --stop-latency 50ms --after 2s
-  rpcrdma-dump capture -i eth0 -i eth1 --rpc -w 'nfs-%H%M%S.pcapng.zst' -G 600 -W 24
+  rpcrdma-dump capture -i eth0 -w ring.pcapng -C 100M -W 10 \
+    --stop-latency 50ms --after 2s
+  rpcrdma-dump capture -i eth0 --rpc -w 'nfs-%H%M%S.pcapng.zst' -G 600 -W 24
   rpcrdma-dump capture -r big.pcapng -w part.pcapng -C 100M
   rpcrdma-dump capture -D`
 

@@ -18,16 +18,17 @@ import (
 	"github.com/rpcrdma/toolkit/decode"
 	"github.com/rpcrdma/toolkit/decode/rpc"
 	"github.com/rpcrdma/toolkit/decode/transaction"
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 const checkLong = `Check captures against the rules of RPC-over-RDMA: RFC 8166 with RFC 8167, 8267
-and 8797, and the fabric rules that these rely on. Each finding names the rule, the
-packet, the side that broke it, what was expected, what was seen, and what the peer
-did next. A table at the end shows for each rule how often it was broken, and how
-often it could not be checked and why.
+and 8797, and the fabric rules that these rely on. Each finding names the rule,
+the packet, the side that broke it, what was expected, what was seen, and what
+the peer did next. A table at the end shows for each rule how often it was
+broken, and how often it could not be checked and why.
 
-A rule that cannot be checked gives no finding: the capture lacks the setup of the
-connection, packets are missing or cut, or the messages are encrypted.
+A rule that cannot be checked gives no finding: the capture lacks the setup of
+the connection, packets are missing or cut, or the messages are encrypted.
 
 Profiles:
   rfc8166  RFC 8166 and what belongs to it (default)
@@ -86,7 +87,7 @@ func newCheckCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.profile, "profile", "rfc8166", "check against the rules of `name`: rfc8166, rfc5666 or linux")
-	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding\nrequirements (B4), patterns; -ID excludes one")
+	f.StringVar(&o.rules, "rules", "", "check only the rules of this `list`: IDs, numbers (L9, L9.1), binding requirements (B4), patterns; -ID excludes one")
 	f.BoolVar(&o.list, "list-rules", false, "list the rules, and exit")
 	f.StringVar(&o.severity, "severity", "warning", "show findings of this severity and above: error, warning or note")
 	f.Uint64Var(&o.max, "max", 10, "text: show at most `n` findings of a rule, count the rest; 0 shows all")
@@ -151,7 +152,7 @@ func (o *checkOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) er
 		}
 	}
 	if o.list {
-		return listRules(s.Out, &opt, o.format)
+		return listRules(table.NewFit(s.Out, s.Columns), &opt, o.format)
 	}
 	if o.filter != "" {
 		match, err := cli.Filter(o.filter)

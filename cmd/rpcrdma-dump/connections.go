@@ -32,21 +32,21 @@ sent, then the server. The client is the side that sends forward calls.
   MTU      path MTU in bytes; over iWARP the longest FPDU that came
   PACKETS, BYTES, SENDS, READS, WRITES: what the side sent; reads are requests
   AGAIN    retransmitted or duplicate packets; NAK: with RNR after the slash
-  ECN      packets marked "congestion experienced"; CNP: congestion notifications
+  ECN      packets marked "congestion experienced"; CNP: the notifications
   GAPS     packets (RoCE) or bytes (TCP) missing from the capture
   CRC      packets with a wrong ICRC, or FPDUs with a wrong CRC32C
 
-Below the table, a line for each connection shows when it was seen and how it ended.
-With -v, and in JSON, each side has the header values of what it sent: UDP source
-port, DSCP, ECN, VLAN, priority, TTL, MAC addresses, P_Key; several if they vary.
---trackers leaves them out. How the client seems to register memory, and the rules by
-which it asks for credits and the server grants them, are guesses from handles,
-segments and credit fields.
+Below the table, a line for each connection shows when it was seen and how it
+ended. With -v, and in JSON, each side has the header values of what it sent:
+UDP source port, DSCP, ECN, VLAN, priority, TTL, MAC addresses, P_Key; several
+if they vary. --trackers leaves them out. How the client seems to register
+memory, and the rules by which it asks for credits and the server grants them,
+are guesses from handles, segments and credit fields.
 
 With --save-state, the list is saved. The command reads saved states in place of
-captures and merges those of several taps: a connection that several of them saw is
-listed once, as the tap nearest the responder saw it, and the line below the table
-names that tap.`
+captures and merges those of several taps: a connection that several of them saw
+is listed once, as the tap nearest the responder saw it, and the line below the
+table names that tap.`
 
 // connectionsOptions are the flags of the command connections.
 type connectionsOptions struct {

@@ -15,17 +15,18 @@ import (
 )
 
 const diffLong = `Compare two captures: counts, percentiles, phases, errors and bytes of each
-operation (or of what --by names) in A and in B, and which operations only one of
-them has. The captures need nothing in common: RDMA and TCP, before and after, one
-client and another. A phase that a fabric does not have is 0.
+operation (or of what --by names) in A and in B, and which operations only one
+of them has. The captures need nothing in common: RDMA and TCP, before and
+after, one client and another. A phase that a fabric does not have is 0.
 
-The verdict comes from a Mann-Whitney rank test of the latencies: slower or faster
-if chance would produce so large a difference in less than one case in a hundred,
-otherwise noise; few if one side has fewer than ten values. A percentile is marked
-~ if the 95 % confidence intervals of the two sides overlap. Both methods assume
-that transactions are independent. Transactions that queue behind each other are
-not, so look at the size of the change before you trust a verdict that rests on
-thousands of them. One capture of each side does not show how much runs vary.`
+The verdict comes from a Mann-Whitney rank test of the latencies: slower or
+faster if chance would produce so large a difference in less than one case in a
+hundred, otherwise noise; few if one side has fewer than ten values. A
+percentile is marked ~ if the 95 % confidence intervals of the two sides
+overlap. Both methods assume that transactions are independent. Transactions
+that queue behind each other are not, so look at the size of the change before
+you trust a verdict that rests on thousands of them. One capture of each side
+does not show how much runs vary.`
 
 // diffOptions are the flags of the command diff.
 type diffOptions struct {

@@ -54,7 +54,7 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.BoolVarP(&o.hex, "hex", "x", false, "also show the bytes of the messages")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.StringArrayVarP(&o.fields, "field", "e", nil, "with -T fields: print this `field` (repeatable), durations in nanoseconds; with -T journal: add it")
-	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character,\nquote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
+	f.StringArrayVarP(&o.layout, "layout", "E", nil, "with -T fields: `option`=value: header=y|n, separator=/t|/s|character, quote=d|s|n, occurrence=f|l|a, aggregator=,|/s|character")
 	f.StringVar(&o.socket, "journal", journalSocket, "with -T journal: the `socket` of the journal")
 	f.BoolVar(&o.listing, "list-fields", false, "list the fields for -e and -Y, and exit")
 	f.Uint64VarP(&o.count, "count", "c", 0, "stop after printing `n` transactions; 0 prints all")
@@ -63,11 +63,11 @@ func (o *dumpOptions) flags(cmd *cobra.Command) {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "do not look up names of hosts; this is the default")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts (text only)")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
-	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packet of the call) or completion (end);\nwith -i and --follow the default is completion")
+	f.StringVar(&o.sort, "sort", "call", "`order` of the output: call (first packet of the call) or completion (end); with -i and --follow the default is completion")
 	f.IntVar(&o.width, "width", 0, "`columns` of a line; -1 never shortens names (default: those of the terminal, else 120)")
 	f.BoolVarP(&o.lines, "line-buffered", "l", false, "write each line at once")
 	f.StringVar(&o.extract, "extract-data", "", "write the data of READ and WRITE to files below this `directory`")
-	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G\n"+
+	f.Var(&o.holes, "limit-holes", "with --extract-data: how many zeros may fill gaps in files, for example 1G "+
 		"(default: as much as the capture holds)")
 	o.inputOptions.flags(f)
 	o.scrubFlag(f)
@@ -203,7 +203,7 @@ func (o *dumpOptions) run(cmd *cobra.Command, s *cli.Streams, args []string) err
 		return o.links.List(s.Out)
 	}
 	if o.listing {
-		return listFields(s.Out)
+		return listFields(s.Out, s.Columns)
 	}
 	if err := o.check(); err != nil {
 		return err

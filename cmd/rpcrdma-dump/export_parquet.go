@@ -14,21 +14,22 @@ import (
 )
 
 const exportParquetLong = `Write one row for each transaction to an Apache Parquet file, for DuckDB,
-ClickHouse, Spark, Trino and others. The columns are the keys of the ndjson output.
+ClickHouse, Spark, Trino and others. The columns are the keys of the ndjson
+output.
 
 With --partition, files go below a directory, in folders that these engines read
 as columns (DIR/date=2026-11-21/hour=05/host=NAME/part-0.parquet), so that the
 captures of a fleet become one table. Existing files stay.
 
-With --operations the rows are the operations of RDMA that "rpcrdma-dump operations"
-lists, and the columns the keys of its ndjson.`
+With --operations the rows are the operations of RDMA that "rpcrdma-dump
+operations" lists, and the columns the keys of its ndjson.`
 
 const exportParquetExamples = `  rpcrdma-dump export parquet trace.pcap -w trace.parquet
   rpcrdma-dump export parquet -Y 'op == READ' trace.pcap -w reads.parquet
   rpcrdma-dump export parquet --operations trace.pcap -w operations.parquet
   rpcrdma-dump export parquet --partition time=1h,host --host nfs-7 trace.pcap -w /data/rpcrdma
   rpcrdma-dump export parquet --resume-state rows.state cap-00017.pcap -w 17.parquet
-  duckdb -c "select procedure, count(*), median(latency_ns.total) from 'trace.parquet' group by all"`
+  duckdb -c "select procedure, count(*) from 'trace.parquet' group by all"`
 
 type parquetOptions struct {
 	exportOptions

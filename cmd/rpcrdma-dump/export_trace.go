@@ -15,10 +15,10 @@ import (
 )
 
 const exportTraceLong = `Write transactions in the Trace Event Format for Perfetto (ui.perfetto.dev) or
-chrome://tracing. A connection is a process and each of its slots a thread: a call
-takes the lowest free slot. Its slice contains the phases; RDMA Reads and Writes
-have tracks below. Counters show the credits and the calls in flight, instants show
-retransmissions, NAKs, RNRs, CNPs and the like.
+chrome://tracing. A connection is a process and each of its slots a thread: a
+call takes the lowest free slot. Its slice contains the phases; RDMA Reads and
+Writes have tracks below. Counters show the credits and the calls in flight,
+instants show retransmissions, NAKs, RNRs, CNPs and the like.
 
 Times are microseconds since the first packet, with three decimals. A file whose
 name ends in .gz is compressed; Perfetto reads that.`

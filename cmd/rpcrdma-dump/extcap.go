@@ -25,8 +25,8 @@ const extcapLong = `Serve as a capture source of Wireshark (extcap): Wireshark t
 RDMA" among its interfaces, captures on this machine or over SSH on another, and
 shows packets whose comments name their transactions, as annotate writes them.
 
-Wireshark starts programs in its extcap directory (Help > About > Folders). Put a
-script there, with the name rpcrdma, that may be executed:
+Wireshark starts programs in its extcap directory (Help > About > Folders). Put
+a script there, with the name rpcrdma, that may be executed:
 
   #!/bin/sh
   exec rpcrdma-dump extcap "$@"

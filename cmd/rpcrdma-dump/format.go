@@ -11,6 +11,7 @@ import (
 	"github.com/rpcrdma/toolkit/analyze/text"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/decode/rpc"
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 // textPrinter writes lines, and a tree below each if there is one.
@@ -239,14 +240,16 @@ func (p *fieldsPrinter) value(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-func listFields(w io.Writer) error {
+// listFields lists the fields in lines of at most columns, 0 for any length.
+func listFields(w io.Writer, columns int) error {
 	fields := filter.Fields()
 	name, typ := 0, 0
 	for _, f := range fields {
 		name, typ = max(name, len(f.Name)), max(typ, len(f.Type))
 	}
 	for _, f := range fields {
-		if _, err := fmt.Fprintf(w, "%-*s  %-*s  %s\n", name, f.Name, typ, f.Type, f.Description); err != nil {
+		line := fmt.Appendf(nil, "%-*s  %-*s  %s", name, f.Name, typ, f.Type, f.Description)
+		if _, err := w.Write(append(table.AppendHanging(nil, line, columns, name+typ+4), '\n')); err != nil {
 			return closed(err)
 		}
 	}

@@ -98,7 +98,7 @@ func (o *inputOptions) files(args []string) ([]string, error) {
 
 // trackersFlag is for commands whose results several trackers can bring together.
 func (o *inputOptions) trackersFlag(f *pflag.FlagSet) {
-	cli.NumberVar(f, &o.trackers, "trackers", 1, 64, "follow connections of different hosts with `n` trackers side by side, at most 64\n(default: one tracker for all); not with -i and --follow")
+	cli.NumberVar(f, &o.trackers, "trackers", 1, 64, "follow connections of different hosts with `n` trackers side by side, at most 64 (default: one tracker for all); not with -i and --follow")
 }
 
 // checkTrackers checks what the flag says.
@@ -375,7 +375,7 @@ func (j *job) matches(holds bool) bool {
 // noteMissed says that the filter has not held for any transaction.
 func (j *job) noteMissed(filter string) {
 	if j.missed > 0 && !j.matched {
-		j.notes.Printf("note: %s, for none of which %s holds", units.Plural(j.missed, "transaction"), filter)
+		j.notes.Printf("note: the filter %s selects none of %s", filter, units.Plural(j.missed, "transaction"))
 	}
 }
 

@@ -25,17 +25,18 @@ import (
 )
 
 const kernelLong = `Join the transactions of a capture with what the Linux kernels of client and
-server recorded: trace events of either (--ftrace), and the counters of the client's
-mounts (--mountstats). Calls are matched by XID, client and time. The clocks of
-trace and capture may differ; the offset is computed from the calls.
+server recorded: trace events of either (--ftrace), and the counters of the
+client's mounts (--mountstats). Calls are matched by XID, client and time. The
+clocks of trace and capture may differ; the offset is computed from the calls.
 
-  CLIENT   QUEUE from the start of the task to the transmission; RTT from there to
-           the reply; WIRE the total of the transaction; OUTSIDE = RTT - WIRE: the
-           share of client and adapter and, unless the capture was taken there, of
-           the network; AFTER from the reply to the end of the task
-  SERVER   PHASE the time between call and response; EXEC the execution time that
-           the server recorded; REST = PHASE - EXEC: BEFORE the execution the call
-           waits for a thread, BEHIND it the response waits for the adapter
+  CLIENT   QUEUE from the start of the task to the transmission, RTT from there
+           to the reply, WIRE the total of the transaction. OUTSIDE is RTT minus
+           WIRE, the share of client and adapter and, unless the capture was
+           taken there, of the network. AFTER from the reply to the end of the
+           task
+  SERVER   PHASE between call and response, EXEC the execution time that the
+           server recorded. REST is PHASE minus EXEC: BEFORE the execution the
+           call waits for a thread, BEHIND it the response waits for the adapter
   MOUNT    the counts of mountstats next to those of the capture
 
 Each RTT must be longer than the transaction, and each PHASE longer than the
@@ -43,8 +44,9 @@ execution; calls that violate this are listed.
 
 Record on the client:
   cd /sys/kernel/tracing
-  echo sunrpc:rpc_stats_latency rpcrdma:xprtrdma_marshal rpcrdma:xprtrdma_reply \
-       rpcrdma:xprtrdma_inline_thresh | tr ' ' '\n' > set_event
+  echo sunrpc:rpc_stats_latency rpcrdma:xprtrdma_marshal \
+       rpcrdma:xprtrdma_reply rpcrdma:xprtrdma_inline_thresh |
+       tr ' ' '\n' > set_event
   … ; cat trace > trace.client; cat /proc/self/mountstats > mountstats
 and on the server with the events
   sunrpc:svc_process sunrpc:svc_stats_latency rpcrdma:svcrdma_decode_rqst
@@ -111,7 +113,7 @@ func newKernelCommand(s *cli.Streams) *cobra.Command {
 		Use:     "kernel [flags] FILE...",
 		Short:   "Compare transactions with the records of the kernels",
 		Long:    kernelLong,
-		Example: "  rpcrdma-dump kernel --ftrace trace.client --ftrace trace.server --mountstats mountstats trace.pcap",
+		Example: "  rpcrdma-dump kernel --ftrace trace.client --ftrace trace.server trace.pcap",
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()

@@ -35,7 +35,7 @@ type liveOptions struct {
 
 // interfaceFlags are the flags that every command has.
 func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them,\ntrace the kernel's own events, which need no packets")
+	f.StringArrayVarP(&o.ifaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them, trace the kernel's own events, which need no packets")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: rpcbind, MOUNT and NFS over TCP and UDP, too")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: leave out what is wrapped in a tunnel or mirror")
@@ -46,7 +46,7 @@ func (o *liveOptions) interfaceFlags(f *pflag.FlagSet) {
 
 // filterFlags chooses the filter of the kernel by an expression.
 func (o *liveOptions) filterFlag(f *pflag.FlagSet, name, short string) {
-	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`;\nwith -i trace: only calls that match, as in \"slower 10ms and procedure READ\"")
+	f.StringVarP(&o.expr, name, short, "", "with -i: of these, only packets that match this capture filter `expression`; with -i trace: only calls that match, as in \"slower 10ms and procedure READ\"")
 }
 
 // tuningFlags are useful for captures that are written to files.

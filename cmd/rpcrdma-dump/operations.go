@@ -18,17 +18,18 @@ import (
 )
 
 const operationsLong = `List the operations of RDMA - Send, Write, Read, atomic - of every connection of
-RoCE, InfiniBand and iWARP, whatever the layer above. Each is one line, as it ends:
+RoCE, InfiniBand and iWARP, whatever the layer above. Each is one line, as it
+ends:
 
-  05:39:05.592969 #1 192.0.2.1 > 192.0.2.2 NFS/RDMA write 65536 bytes, 211.4µs, …
+  05:39:05.592969 #1 192.0.2.1 > 192.0.2.2 NFS/RDMA write 65536 bytes, 211.4µs
 
-the time of its first packet, the connection as numbered in the other listings, who
-asked whom, the layer above, what it is, its length, and its latency: from its
-first packet to the acknowledgement of all of it, of a Read from the request to the
-last response. Where there is none, the reason stands in its place: unanswered (the
-connection or the capture ended), incomplete (the end of a Send, or the response of a
-Read, was not captured), given up (more were under way than can be followed),
-interrupted (sequence numbers contradicted what was known).
+the time of its first packet, the connection as numbered in the other listings,
+who asked whom, the layer above, what it is, its length, and its latency: from
+its first packet to the acknowledgement of all of it, of a Read from the request
+to the last response. Where there is none, the reason stands in its place:
+unanswered (the connection or the capture ended), incomplete (the end of a Send,
+or the response of a Read, was not captured), given up (more were under way than
+can be followed), interrupted (sequence numbers contradicted what was known).
 
 The layer above is known from connection management or a TCP port, or said with
 --decode-as. With a question mark it is a guess from the first messages.`
@@ -48,7 +49,7 @@ type operationsOptions struct {
 type fabricFlags struct{ decodeAs []string }
 
 func (o *fabricFlags) register(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.decodeAs, "decode-as", nil, "take connections to a port, or service id, for a `service`: PORT=SERVICE or 0xID=SERVICE,\n"+
+	f.StringArrayVar(&o.decodeAs, "decode-as", nil, "take connections to a port, or service id, for a `service`: PORT=SERVICE or 0xID=SERVICE, "+
 		"with one of "+strings.Join(fabric.ServiceWords(), ", "))
 }
 

@@ -72,7 +72,7 @@ func (o *outcome) print(n *cli.Problems, list []*capture.Problem) {
 	if a := &o.Account; a.Packets > 0 && a.Transactions == 0 && !o.Stopped {
 		n.Printf("note: no transactions: %s", text.Account(nil, a, 12))
 		if len(a.Services) > 0 {
-			n.Printf("note: 'rpcrdma-dump operations' lists RDMA of other protocols, 'rpcrdma-dump report --view fabric' shows how it fared")
+			n.Printf("note: 'rpcrdma-dump operations' lists RDMA of other protocols, 'rpcrdma-dump report --view fabric' shows their losses and congestion")
 		}
 	}
 	n.GivenUp(o.Evicted, st, cli.LimitFlags)

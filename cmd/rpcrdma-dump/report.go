@@ -29,8 +29,8 @@ import (
 
 const reportLong = `Show where the time of the transactions in a capture went: counts, rates and
 percentiles by operation, or by what --by names; the share of each phase; the
-slowest transactions; chunks offered and used; calls in flight and credits granted;
-the cost of losses and congestion; and how the connections were set up.
+slowest transactions; chunks offered and used; calls in flight and credits
+granted; the cost of losses and congestion; and how the connections were set up.
 
 Phases of a transaction, which sum to its latency:
 
@@ -42,14 +42,15 @@ Phases of a transaction, which sum to its latency:
   reply    to the last packet of the reply
 
 "ack" is the time from the reply to its acknowledgement; it is not part of the
-latency. Percentiles use the nearest rank: exact up to 256 values, beyond that at
-most 1/1024 too high. P99 of fewer than 100 values is the greatest of them.
-Only transactions with a captured call and reply have a latency; the column TIMED
-counts them if there are others.
+latency. Percentiles use the nearest rank: exact up to 256 values, beyond that
+at most 1/1024 too high. P99 of fewer than 100 values is the greatest of them.
+Only transactions with a captured call and reply have a latency; the column
+TIMED counts them if there are others.
 
-With --save-state, what the report is made from is saved. The command reads saved
-states in place of captures and merges those of several taps; of a connection that
-several of them saw, the view of the tap nearest the responder counts.`
+With --save-state, what the report is made from is saved. The command reads
+saved states in place of captures and merges those of several taps; of a
+connection that several of them saw, the view of the tap nearest the responder
+counts.`
 
 // reportOptions are the flags of the command report.
 type reportOptions struct {
@@ -77,7 +78,7 @@ type analysisOptions struct {
 
 func (o *analysisOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.by, "by", "operation", "group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
+	f.StringVar(&o.by, "by", "operation", "group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ", ")+", or none")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
 	f.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	_ = f.MarkHidden("cpuprofile")
@@ -88,7 +89,7 @@ func newReportCommand(s *cli.Streams) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
-		Short: "Show where the time went: percentiles, phases, chunks, credits, troubles",
+		Short: "Show where the time went: percentiles, phases, chunks, credits",
 		Long:  reportLong + reportFabricLong,
 		Example: `  rpcrdma-dump report trace.pcap
   rpcrdma-dump report --by client,operation --top 3 trace.pcap

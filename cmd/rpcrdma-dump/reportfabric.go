@@ -29,9 +29,9 @@ const shownConns = 16
 const reportFabricLong = `
 
 With --view fabric the report is about RDMA itself, whatever the layer above:
-operations by kind, service, size and connection; each loss with who noticed it and
-how long the recovery took; congestion marks and CNPs. "rpcrdma-dump operations"
-lists the operations one by one.`
+operations by kind, service, size and connection; each loss with who noticed it
+and how long the recovery took; congestion marks and CNPs. "rpcrdma-dump
+operations" lists the operations one by one.`
 
 // views are the values of --view.
 var views = []string{"transactions", "fabric"}

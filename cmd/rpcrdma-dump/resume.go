@@ -30,7 +30,7 @@ type resumeOptions struct {
 
 func (o *resumeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.state, "resume-state", "", "go on where the last run with this `file` stopped, and keep in it what is known at the end:\nfor rotated captures, in the order in which they were made")
+	f.StringVar(&o.state, "resume-state", "", "go on where the last run with this `file` stopped, and keep in it what is known at the end: for rotated captures, in the order in which they were made")
 	f.BoolVar(&o.end, "resume-end", false, "with --resume-state: this is the last input; show what is still open, and remove the file")
 	f.StringVar(&o.key, "resume-key", "", "with --resume-state: sign it with what is in this `file`, and refuse one that is not")
 }

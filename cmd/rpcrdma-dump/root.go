@@ -10,13 +10,13 @@ import (
 )
 
 const rootLong = `rpcrdma-dump shows the RPC transactions in packet captures of RoCEv2, RoCEv1,
-InfiniBand and iWARP, above all NFS over RDMA, and in the TCP and UDP traffic next
-to them. Each transaction is one line: the call, what its chunks moved, and the
-reply. Input is pcap or pcapng, also compressed with gzip or zstd. Several files
-are merged by time; "-" is standard input.
+InfiniBand and iWARP, above all NFS over RDMA, and in the TCP and UDP traffic
+next to them. Each transaction is one line: the call, what its chunks moved, and
+the reply. Input is pcap or pcapng, also compressed with gzip or zstd. Several
+files are merged by time; "-" is standard input.
 
-Transactions are sorted by the first packet of the call, as far as memory allows to
-wait for those without a reply; --sort completion prints them as they end.`
+Transactions are sorted by the first packet of the call, as far as memory allows
+to wait for those without a reply; --sort completion prints them as they end.`
 
 const rootExit = `Exit status:
   0  success
@@ -28,7 +28,7 @@ const rootExit = `Exit status:
 
 const rootExamples = `  rpcrdma-dump trace.pcap
   rpcrdma-dump -v -c 10 trace.pcapng.zst
-  rpcrdma-dump -Y 'op == WRITE && latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
+  rpcrdma-dump -Y 'latency > 1ms' -T ndjson trace.pcap | jq .latency_ns.total
   rpcrdma-dump -T fields -e time -e xid -e operation -e status trace.pcap
   rpcrdma-dump report trace.pcap
   rpcrdma-dump -T ndjson --resume-state nfs.state cap-00017.pcap
@@ -48,7 +48,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	o.flags(cmd)
 	cmd.PersistentFlags().Bool("no-pager", false, "write to the terminal at once, without $PAGER or less")
 	config := ""
-	cmd.PersistentFlags().StringVar(&config, "config", "", "read defaults and filters from this `file`, or none\n(default: rpcrdma/dump.toml in $XDG_CONFIG_HOME or ~/.config)")
+	cmd.PersistentFlags().StringVar(&config, "config", "", "read defaults and filters from this `file`, or none (default: rpcrdma/dump.toml in $XDG_CONFIG_HOME or ~/.config)")
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := configure(cmd, config); err != nil {
 			return err

@@ -35,20 +35,20 @@ type scrubOptions struct {
 	window  size
 }
 
-const scrubLong = `Write a capture that may leave the house: a pcapng file with the same packets, of
-the same lengths and times, that decodes to the same transactions, without what it
-tells of people and files.
+const scrubLong = `Write a capture that may leave the house: a pcapng file with the same packets,
+of the same lengths and times, that decodes to the same transactions, without
+what it tells of people and files.
 
 Replaced, always by the same for the same key: names of files, paths, targets of
-symbolic links, file handles, names of users and groups, names of hosts and domains,
-what clients and servers call themselves, ids of clients, sessions and states,
-verifiers, IP and MAC addresses (those with a common prefix keep one of the same
-length).
+symbolic links, file handles, names of users and groups, names of hosts and
+domains, what clients and servers call themselves, ids of clients, sessions and
+states, verifiers, IP and MAC addresses (those with a common prefix keep one of
+the same length).
 
-Zero: file data, wherever it travels; tokens, tickets and everything that Kerberos
-protects; extended attributes, security labels; private data of other protocols; and
-all that the decoder does not understand. Comments, names and descriptions of
-interfaces, and other blocks of the input are left out.
+Zero: file data, wherever it travels; tokens, tickets and everything that
+Kerberos protects; extended attributes, security labels; private data of other
+protocols; and all that the decoder does not understand. Comments, names and
+descriptions of interfaces, and other blocks of the input are left out.
 
 As they were: headers of the fabric with their keys and sequence numbers, XIDs,
 procedures, statuses, offsets, sizes, times, numbers of users, groups and files.
@@ -71,8 +71,8 @@ func newScrubCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.write, "write", "w", "", "write to this `file`; - is standard output")
-	f.StringVar(&o.key, "key", "", "take names from what is in this `file`, at least 16 bytes that nobody can guess: the same\nkey gives the same names (default: a new key each time)")
-	f.StringSliceVar(&o.keep, "keep", nil, "leave these as they are, a list of: `names` (and handles), extensions (of names), addresses,\ndata (of files)")
+	f.StringVar(&o.key, "key", "", "take names from what is in this `file`, at least 16 bytes that nobody can guess: the same key gives the same names (default: a new key each time)")
+	f.StringSliceVar(&o.keep, "keep", nil, "leave these as they are, a list of: `names` (and handles), extensions (of names), addresses, data (of files)")
 	f.BoolVar(&o.users, "users", false, "replace numbers of users and groups, too, but for root and nobody")
 	f.BoolVar(&o.drop, "drop-data", false, "cut packets of RDMA READ and RDMA WRITE to their headers (RoCE, InfiniBand)")
 	f.StringVar(&o.names, "map", "", "write what takes the place of what to this `file`, which only its owner may read: keep it")
@@ -106,7 +106,7 @@ func scrubKey(flag, name string) ([]byte, error) {
 
 // scrubFlag is for commands whose output can be made of what scrub leaves of a capture.
 func (o *inputOptions) scrubFlag(f *pflag.FlagSet) {
-	f.StringVar(&o.scrub, "scrub", "", "replace names, addresses and data as rpcrdma-dump scrub does with the key in\nthis `file`; not with -i and --follow")
+	f.StringVar(&o.scrub, "scrub", "", "replace names, addresses and data as rpcrdma-dump scrub does with the key in this `file`; not with -i and --follow")
 }
 
 // scrubbed has what is read scrubbed, if the flag says so.

@@ -16,14 +16,15 @@ import (
 )
 
 const sessionsLong = `Show NFSv4.1 sessions across their connections: slots granted, targeted and in
-use, the backward channel, trunking, and what each connection carried. Clients of
-NFSv2, 3 and 4.0 are shown by address, with the connections that they spread calls
-over (nconnect). Layouts and devices of pNFS are named, and I/O to data servers
-stands with the file of the metadata server.
+use, the backward channel, trunking, and what each connection carried. Clients
+of NFSv2, 3 and 4.0 are shown by address, with the connections that they spread
+calls over (nconnect). Layouts and devices of pNFS are named, and I/O to data
+servers stands with the file of the metadata server.
 
-Of many sessions or clients, the text has their sum and the unusual ones. A session
-is unusual if calls came after all slots had been in use, if operations failed, if
-the server set a status flag, or, as a client, if a connection carried twice its share.`
+Of many sessions or clients, the text has their sum and the unusual ones. A
+session is unusual if calls came after all slots had been in use, if operations
+failed, if the server set a status flag, or, as a client, if a connection
+carried twice its share.`
 
 type sessionsOptions struct {
 	inputOptions
@@ -39,7 +40,7 @@ func newSessionsCommand(s *cli.Streams) *cobra.Command {
 		Long:  sessionsLong,
 		Example: "  rpcrdma-dump sessions trace.pcap\n" +
 			"  rpcrdma-dump sessions -v trace.pcap\n" +
-			"  rpcrdma-dump sessions -T ndjson trace.pcap | jq 'select(.kind == \"session\") | .slots'",
+			"  rpcrdma-dump sessions -T ndjson trace.pcap | jq 'select(.kind == \"session\")'",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()

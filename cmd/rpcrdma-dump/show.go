@@ -40,24 +40,24 @@ right, one arrow for each packet, with the phases of the latency between them.
 Below are the phases on a common scale, the transaction as the listing shows it,
 and how many bytes each segment of its chunks offered and received.
 
-An XID has the eight hexadecimal digits of the listing, 0x and hexadecimal digits,
-or decimal digits. Eight decimal digits could be either: both are looked for. Every
-other argument is a file, and so is an argument after an XID if a file of that
-name exists.
+An XID has the eight hexadecimal digits of the listing, 0x and hexadecimal
+digits, or decimal digits. Eight decimal digits could be either: both are looked
+for. Every other argument is a file, and so is an argument after an XID if a
+file of that name exists.
 
-Packets of one operation share an arrow and long runs of operations are shortened,
-unless -v is given. R, Z, W and P name chunks as in the listing:
+Packets of one operation share an arrow and long runs of operations are
+shortened, unless -v is given. R, Z, W and P name chunks as in the listing:
 W0[3] is segment 3 of Write chunk 0. #7 is the seventh RDMA operation of the
 transaction. AGAIN marks packets that were seen before.
 
-With --index, a file next to a large capture remembers where each XID is: made by the
-first command that names it, it lets later ones decode a part of the capture only. They
-show the same. It is for one file that is not compressed. An index that does not fit,
-because the capture has changed since, or because somebody else has made it, is not
-used, and made again.
+With --index, a file next to a large capture remembers where each XID is: made
+by the first command that names it, it lets later ones decode a part of the
+capture only. They show the same. It is for one file that is not compressed. An
+index that does not fit, because the capture has changed since, or because
+somebody else has made it, is not used, and made again.
 
-If several transactions have the same XID, all of them are shown; --connection and
---frame choose one.`
+If several transactions have the same XID, all of them are shown; --connection
+and --frame choose one.`
 
 func newShowCommand(s *cli.Streams) *cobra.Command {
 	o := &showOptions{}

@@ -58,13 +58,14 @@ The pattern of -w names the files. These placeholders are replaced:
                    in UTC
 
 Each file can be decoded alone: connections that were set up earlier get the
-packets of their setup, too (--setup=false leaves them out). A packet that belongs
-to several transactions goes with each of them. Over TCP, the segments of chosen
-transactions may therefore carry parts of others, which then look incomplete.
+packets of their setup, too (--setup=false leaves them out). A packet that
+belongs to several transactions goes with each of them. Over TCP, the segments
+of chosen transactions may therefore carry parts of others, which then look
+incomplete.
 
 The capture is read once. Packets wait in memory, at most as much as --window
-allows, until it is known what they belong to. If a packet could not be put where
-it belongs, standard error says so and the exit status is 1.`
+allows, until it is known what they belong to. If a packet could not be put
+where it belongs, standard error says so and the exit status is 1.`
 
 func newSplitCommand(s *cli.Streams) *cobra.Command {
 	o := &divideOptions{}
@@ -79,7 +80,7 @@ func newSplitCommand(s *cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.write, "write", "w", "", "`pattern` of the names of files, for example out-{client}-{n}.pcapng;\nwith -Y alone a name, or - for standard output")
+	f.StringVarP(&o.write, "write", "w", "", "`pattern` of the names of files, for example out-{client}-{n}.pcapng; with -Y alone a name, or - for standard output")
 	f.StringVar(&o.by, "by", "", "`what` to split by: client, server, connection, or time=INTERVAL")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only packets of transactions for which the display filter `expression` holds")
 	f.BoolVar(&o.setup, "setup", true, "add the setup of connections, so that each file can be decoded alone")

@@ -25,7 +25,7 @@ type stateOption struct {
 }
 
 func (o *stateOption) register(f *pflag.FlagSet) {
-	f.StringVar(&o.save, "save-state", "", "also save what the result was made from to this `file`; the command reads such\nfiles in place of captures, and merges several")
+	f.StringVar(&o.save, "save-state", "", "also save what the result was made from to this `file`; the command reads such files in place of captures, and merges several")
 }
 
 // areStates reports whether the inputs are saved states. A mixture of states and captures is an error.

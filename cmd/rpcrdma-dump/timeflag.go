@@ -19,9 +19,9 @@ type timeFlag struct {
 const timeRepeated = "t"
 
 func (t *timeFlag) register(f *pflag.FlagSet) {
-	f.VarP(t, "time", "t", "time format: -t none, -tt seconds since 1970, -ttt since the line before,\n"+
-		"-tttt with date, -ttttt since the first line; or a word: a, ad local time\n"+
-		"(with date), u, ud UTC (with date), e epoch, r relative, d delta;\n"+
+	f.VarP(t, "time", "t", "time format: -t none, -tt seconds since 1970, -ttt since the line before, "+
+		"-tttt with date, -ttttt since the first line; or a word: a, ad local time "+
+		"(with date), u, ud UTC (with date), e epoch, r relative, d delta; "+
 		"default: time of day, UTC")
 	f.Lookup("time").NoOptDefVal = timeRepeated
 	f.BoolVar(&t.format.Nano, "nano", false, "show nanoseconds instead of microseconds")

@@ -22,16 +22,16 @@ import (
 const whyLong = `Say why a mount is slow: which side, what, how much time, how certain, on what
 evidence, and what to do or to ask next. The most important cause comes first.
 
-The time of a cause is what would be gone without it: of all calls together as the
-client's application saw them, or of the time that passed ("wall time") for what
-keeps calls from being sent. Causes that overlap do not add up.
+The time of a cause is what would be gone without it: of all calls together as
+the client's application saw them, or of the time that passed ("wall time") for
+what keeps calls from being sent. Causes that overlap do not add up.
 
   certain   packets prove it
   likely    the capture shows no other explanation
   possible  worth a question
 
-If nothing is slow, the command says so in a sentence. Give the captures of several
-points together, or states that report saved of them.`
+If nothing is slow, the command says so in a sentence. Give the captures of
+several points together, or states that report saved of them.`
 
 // whyWidth is how wide the text is.
 const whyWidth = 80

@@ -45,18 +45,20 @@ type agentOptions struct {
 	listen   string
 }
 
-const agentLong = `Watch a network interface, and send a summary of each interval to NATS JetStream:
-rpcrdma-fleet top shows those of all taps. With -w, transactions are written as
-Parquet files too, to a store or to a folder of this machine, where other commands
-and SQL engines find them among those that were decoded from captures.
+const agentLong = `Watch a network interface, and send a summary of each interval to NATS
+JetStream: rpcrdma-fleet top shows those of all taps. With -w, transactions are
+written as Parquet files too, to a store or to a folder of this machine, where
+other commands and SQL engines find them among those that were decoded from
+captures.
 
-Packets are decoded by a process of its own. It has no network, no files (but the
-folder of -w) and no privilege once the interface is open; this one has the network,
-and sees no packet.
+Packets are decoded by a process of its own. It has no network, no files (but
+the folder of -w) and no privilege once the interface is open; this one has the
+network, and sees no packet.
 
-When NATS is away, the latest summaries are kept in memory, up to --spool; what is
-dropped is counted, and the next summary says so. Nothing is stored twice. When the
-store is away, files wait in --folder, up to --folder-size; the oldest are removed.`
+When NATS is away, the latest summaries are kept in memory, up to --spool; what
+is dropped is counted, and the next summary says so. Nothing is stored twice.
+When the store is away, files wait in --folder, up to --folder-size; the oldest
+are removed.`
 
 // observer makes an agent the process that decodes.
 const observer = "observer"

@@ -12,8 +12,9 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-const cancelLong = `Set aside the units of a job that are not done. Workers finish those that they have begun,
-and skip the others. submit --retry and run --retry take them up again.`
+const cancelLong = `Set aside the units of a job that are not done. Workers finish those that they
+have begun, and skip the others. submit --retry and run --retry take them up
+again.`
 
 func newCancelCommand(s *cli.Streams) *cobra.Command {
 	var id string

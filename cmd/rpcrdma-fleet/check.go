@@ -13,9 +13,10 @@ import (
 )
 
 const checkLong = `Show which rules of RPC-over-RDMA were broken, at any tap: the check of
-rpcrdma-dump, over all units of a job. Of a connection that several taps saw, what the
-tap nearest the responder saw counts. Profile and rules were chosen when the units were
-decoded. Exit status 1 says that all units are done, and errors were found.`
+rpcrdma-dump, over all units of a job. Of a connection that several taps saw,
+what the tap nearest the responder saw counts. Profile and rules were chosen
+when the units were decoded. Exit status 1 says that all units are done, and
+errors were found.`
 
 // errFindings says that errors were found; they have been printed.
 var errFindings = errors.New("errors found")

@@ -10,9 +10,9 @@ import (
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 )
 
-const connectionsLong = `List the connections of all taps: those of rpcrdma-dump connections, over all units
-of a job. A connection that several taps saw is listed once, as the tap nearest the
-responder saw it, with the name of that tap.`
+const connectionsLong = `List the connections of all taps: those of rpcrdma-dump connections, over all
+units of a job. A connection that several taps saw is listed once, as the tap
+nearest the responder saw it, with the name of that tap.`
 
 type connectionsOptions struct {
 	mergedOptions

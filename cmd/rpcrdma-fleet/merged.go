@@ -21,11 +21,13 @@ import (
 
 const mergedLong = `
 
-STORE is the store that results were written to. The first line, and the key "units"
-of JSON, tell how many units are done, missing, failed and set aside. Units that are
-not done, and such whose results are malformed, are named on standard error.
+STORE is the store that results were written to. The first line, and the key
+"units" of JSON, tell how many units are done, missing, failed and set aside.
+Units that are not done, and such whose results are malformed, are named on
+standard error.
 
-Exit status 3 says that units are not done, or that input was truncated or malformed.`
+Exit status 3 says that units are not done, or that input was truncated or
+malformed.`
 
 // mergedOptions are the flags of the commands that show a result of all units of a job.
 type mergedOptions struct {

@@ -41,12 +41,13 @@ type packetsOptions struct {
 	hides []byte
 }
 
-const packetsLong = `Write the packets of one transaction, or of what a connection did around a time, to a
-pcapng file. What names them is in each row of Parquet, report and check: the tap, the
-connection_key, the XID and the time.
+const packetsLong = `Write the packets of one transaction, or of what a connection did around a time,
+to a pcapng file. What names them is in each row of Parquet, report and check:
+the tap, the connection_key, the XID and the time.
 
-The packets come from the captures, wherever they are: from a store, or from the files
-of the machine on which the command runs. Captures that a ring has deleted are gone.`
+The packets come from the captures, wherever they are: from a store, or from the
+files of the machine on which the command runs. Captures that a ring has deleted
+are gone.`
 
 func newPacketsCommand(s *cli.Streams) *cobra.Command {
 	o := &packetsOptions{}

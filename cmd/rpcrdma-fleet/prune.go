@@ -11,11 +11,12 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-const pruneLong = `Remove from a store what is older than --keep: Parquet files, by their day; what was kept
-of units from which later ones have gone on; jobs. It may run while captures are decoded.
+const pruneLong = `Remove from a store what is older than --keep: Parquet files, by their day; what
+was kept of units from which later ones have gone on; jobs. It may run while
+captures are decoded.
 
-Reports still cover all captures of each tap. A capture that comes late, and is older
-than what is kept, counts as if it came last.`
+Reports still cover all captures of each tap. A capture that comes late, and is
+older than what is kept, counts as if it came last.`
 
 func newPruneCommand(s *cli.Streams) *cobra.Command {
 	var keep time.Duration

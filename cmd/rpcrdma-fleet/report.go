@@ -13,9 +13,9 @@ import (
 )
 
 const reportLong = `Show where the time of the transactions of all taps went: the report of
-rpcrdma-dump, over all units of a job, and first why calls are slow. Of a connection
-that several taps saw, what the tap nearest the responder saw counts. Groups,
-intervals and thresholds were chosen when the units were decoded.`
+rpcrdma-dump, over all units of a job, and first why calls are slow. Of a
+connection that several taps saw, what the tap nearest the responder saw counts.
+Groups, intervals and thresholds were chosen when the units were decoded.`
 
 type reportOptions struct {
 	mergedOptions

@@ -26,16 +26,18 @@ type runOptions struct {
 	key   string
 }
 
-const runLong = `Decode captures with several workers on this machine. Each tap is one unit of work: by
-default a folder, its files in the order of their numbers or, where names do not tell,
-of their first packets. The results are in the store when the program ends.
+const runLong = `Decode captures with several workers on this machine. Each tap is one unit of
+work: by default a folder, its files in the order of their numbers or, where
+names do not tell, of their first packets. The results are in the store when the
+program ends.
 
-The workers are processes of their own, which get their units from a NATS server within
-this program; it listens on the loopback interface only, and nobody else knows its
-password. A unit whose worker crashed is given to another, three times at most.
+The workers are processes of their own, which get their units from a NATS server
+within this program; it listens on the loopback interface only, and nobody else
+knows its password. A unit whose worker crashed is given to another, three times
+at most.
 
-A signal ends the program; the same command goes on where it stopped. What is done is
-never decoded again. The ID of the job is printed.` + watchLong
+A signal ends the program; the same command goes on where it stopped. What is
+done is never decoded again. The ID of the job is printed.` + watchLong
 
 func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runOptions{}

@@ -124,9 +124,9 @@ type statusOptions struct {
 	format string
 }
 
-const statusLong = `Show how far the jobs in a store are, and what workers do. The store alone says which
-units are done; NATS, where it is given and answers, says which of the others are in
-work or queued, and by whom.
+const statusLong = `Show how far the jobs in a store are, and what workers do. The store alone says
+which units are done; NATS, where it is given and answers, says which of the
+others are in work or queued, and by whom.
 
 Exit status 3 says that not all units are done.`
 

@@ -253,19 +253,21 @@ func (t *submitted) put(ctx context.Context, q *queue.Queue, again bool) (queued
 	return queued, err
 }
 
-const submitLong = `Put the work of decoding captures into a queue of NATS JetStream, for workers on any
-machine. Each tap is one unit of work: by default a folder, its files in the order of
-their numbers or, where names do not tell, of their first packets. The work is
-described in the store of the results; NATS only says what is still to be done.
+const submitLong = `Put the work of decoding captures into a queue of NATS JetStream, for workers on
+any machine. Each tap is one unit of work: by default a folder, its files in the
+order of their numbers or, where names do not tell, of their first packets. The
+work is described in the store of the results; NATS only says what is still to
+be done.
 
-Submitting the same files again queues what has no result yet, and nothing twice.
-The ID of the job is printed.` + watchLong
+Submitting the same files again queues what has no result yet, and nothing
+twice. The ID of the job is printed.` + watchLong
 
 const watchLong = `
 
-With --watch, the captures of a tap are taken as they come. Finished is an object of a
-store; a file that has not changed between two looks, if another file of the tap was
-written later; the last file, if five looks have found it the same.`
+With --watch, the captures of a tap are taken as they come. Finished is an
+object of a store; a file that has not changed between two looks, if another
+file of the tap was written later; the last file, if five looks have found it
+the same.`
 
 func newSubmitCommand(s *cli.Streams) *cobra.Command {
 	var w submission

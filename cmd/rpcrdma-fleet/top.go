@@ -30,8 +30,8 @@ type topOptions struct {
 const topLong = `Show the taps whose agents send summaries, the slowest first, and one of them in
 detail: operations, slowest transactions, connections, clients, files.
 
-Without a terminal, or with --batch, tables are printed instead: the first when all
-that NATS holds has been read, then one each --delay.`
+Without a terminal, or with --batch, tables are printed instead: the first when
+all that NATS holds has been read, then one each --delay.`
 
 func newTopCommand(s *cli.Streams) *cobra.Command {
 	o := &topOptions{}

@@ -20,14 +20,14 @@ import (
 	"github.com/rpcrdma/toolkit/internal/units"
 )
 
-const unitLong = `Decode the captures of one tap, in their order, and write what reports are made from,
-and Parquet files of transactions, to a store. There is no engine: for a Kubernetes Job,
-an array of Slurm, or a shell loop.
+const unitLong = `Decode the captures of one tap, in their order, and write what reports are made
+from, and Parquet files of transactions, to a store. There is no engine: for a
+Kubernetes Job, an array of Slurm, or a shell loop.
 
-IN is a file, a pattern, or a folder with a slash at its end: a path, file://, s3://
-or gs://. OUT is a folder of a store. A run that was interrupted goes on after the last
-Parquet file when it is started again with the same arguments; a unit that is done is
-not decoded again.`
+IN is a file, a pattern, or a folder with a slash at its end: a path, file://,
+s3:// or gs://. OUT is a folder of a store. A run that was interrupted goes on
+after the last Parquet file when it is started again with the same arguments; a
+unit that is done is not decoded again.`
 
 // unitFlags are the flags of what changes the result of a unit.
 type unitFlags struct {
@@ -45,7 +45,7 @@ func (o *unitFlags) register(f *pflag.FlagSet) {
 	o.opt = layout.DefaultOptions()
 	o.memory, o.part = cli.Size(o.opt.Memory), cli.Size(o.opt.PartBytes)
 	f.StringVar(&o.tap, "tap", "", "`name` of the tap that all files are of (default: the folder of each file)")
-	f.StringVar(&o.by, "by", "operation", "report: group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ",\n")+", or none")
+	f.StringVar(&o.by, "by", "operation", "report: group by these `keys`, separated by commas: "+strings.Join(latency.KeyNames(), ", ")+", or none")
 	cli.DurationVarP(f, &o.interval, "interval", "d", 0, "report: `length` of the intervals of the table over time (default: one that suits)")
 	f.IntVar(&o.opt.Top, "top", o.opt.Top, "report: keep the `n` slowest transactions")
 	f.StringVar(&o.inline, "inline", "1024,4096,16384,65536", "report: inline thresholds to try, in `bytes`, separated by commas")

@@ -52,13 +52,14 @@ type workerOptions struct {
 	listen string
 }
 
-const workerLong = `Take units of work from a queue of NATS JetStream, one after another, until a signal
-ends the program: the unit in work is given back then, and another worker goes on at
-the last place that was saved. Any number of workers may run, anywhere.
+const workerLong = `Take units of work from a queue of NATS JetStream, one after another, until a
+signal ends the program: the unit in work is given back then, and another worker
+goes on at the last place that was saved. Any number of workers may run,
+anywhere.
 
-What to read and write is said by messages and by objects that others have written.
-Without --allow, a worker touches only buckets of s3:// and gs:// that its own
-credentials open, at the servers that its environment names.
+What to read and write is said by messages and by objects that others have
+written. Without --allow, a worker touches only buckets of s3:// and gs:// that
+its own credentials open, at the servers that its environment names.
 
 With -n, several workers run, each as a process. One that crashes is started
 again; without -n, whoever started the program has to do that.`

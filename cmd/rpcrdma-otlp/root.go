@@ -24,15 +24,15 @@ type options struct {
 	wait     time.Duration
 }
 
-const long = `Send transactions to an OpenTelemetry collector (OTLP over HTTP): each is a span,
-with its phases as children. The input is what rpcrdma-dump -T ndjson prints; "-"
-or no file is standard input. What captures therefore needs no network, and what
-has the network needs no privilege.
+const long = `Send transactions to an OpenTelemetry collector (OTLP over HTTP): each is a
+span, with its phases as children. The input is what rpcrdma-dump -T ndjson
+prints; "-" or no file is standard input. What captures therefore needs no
+network, and what has the network needs no privilege.
 
 The collector and how to reach it are set as for every OpenTelemetry exporter:
 OTEL_EXPORTER_OTLP_ENDPOINT (default http://localhost:4318), …_HEADERS,
-…_CERTIFICATE, …_COMPRESSION, …_TIMEOUT; OTEL_RESOURCE_ATTRIBUTES describes where
-the capture was made.
+…_CERTIFICATE, …_COMPRESSION, …_TIMEOUT; OTEL_RESOURCE_ATTRIBUTES describes
+where the capture was made.
 
 Spans have the times of the capture. Their IDs are made of the connection, the
 XID and the start, so sending a capture twice gives the same spans. Metrics have
@@ -51,7 +51,8 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 		Short: "Send NFS/RDMA transactions to an OpenTelemetry collector",
 		Long:  long,
 		Example: "  rpcrdma-dump -T ndjson trace.pcap | rpcrdma-otlp\n" +
-			"  rpcrdma-dump -i eth0 -T ndjson -Y 'latency > 100ms' | rpcrdma-otlp --endpoint http://collector:4318\n" +
+			"  rpcrdma-dump -i eth0 -T ndjson -Y 'latency > 100ms' |\n" +
+			"    rpcrdma-otlp --endpoint http://collector:4318\n" +
 			"  rpcrdma-dump -i eth0 -T ndjson | rpcrdma-otlp --metrics 10s --no-spans",
 		Args: cli.CommandOrFile,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), s, args) },

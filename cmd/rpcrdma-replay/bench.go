@@ -71,17 +71,17 @@ const jobAxes = 3
 
 const benchLong = `Measure NFS over RDMA and TCP side by side, for every combination of the given
 values. Without SERVER, an in-memory server is started for each setting, in a
-process of its own, so that the processor times of client and server are separate.
-With SERVER (and --write, and --dir) files are created there; the processor time of
-the server is then unknown.
+process of its own, so that the processor times of client and server are
+separate. With SERVER (and --write, and --dir) files are created there; the
+processor time of the server is then unknown.
 
-Jobs: read, write, randread, randwrite (for --time each), and the workloads fileop,
-postmark and iozone (for --files files, or --file-size).
+Jobs: read, write, randread, randwrite (for --time each), and the workloads
+fileop, postmark and iozone (for --files files, or --file-size).
 
 Presets fill the lists that are not given:
 
-  sweep         read and write, 512 bytes to 1M, read-ahead of 0 to 16 calls, over TCP,
-                iWARP and RoCEv2 (Callaghan 2003): some four minutes
+  sweep         read and write, 512 bytes to 1M, read-ahead of 0 to 16 calls,
+                over TCP, iWARP and RoCEv2 (Callaghan 2003): some four minutes
   models        Read-Write and Read-Read
   credits       credit policies
   slots         credits against calls in flight, of 16 slots
@@ -90,18 +90,18 @@ Presets fill the lists that are not given:
   registration  registration modes
   workloads     fileop, postmark, iozone over all fabrics
 
---link-delay and --link-bandwidth simulate a network between both ends, which makes
-the cost of round trips visible on one machine.`
+--link-delay and --link-bandwidth simulate a network between both ends, which
+makes the cost of round trips visible on one machine.`
 
 func newBenchCommand(s *cli.Streams) *cobra.Command {
 	o := &benchFlags{}
 	cmd := &cobra.Command{
 		Use:   "bench [flags] [SERVER]",
-		Short: "Measure RDMA against TCP, and the choices of endpoints against each other",
+		Short: "Measure RDMA against TCP, and choices of endpoints",
 		Long:  benchLong,
 		Example: "  rpcrdma-replay bench --preset sweep --svg sweep.svg --csv sweep.csv\n" +
 			"  rpcrdma-replay bench --preset models --link-delay 100us\n" +
-			"  rpcrdma-replay bench --job read --size 64K,1M --outstanding 1,8 --provider iwarp,tcp --time 2s",
+			"  rpcrdma-replay bench --job read --size 64K,1M --provider iwarp,tcp --time 2s",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()

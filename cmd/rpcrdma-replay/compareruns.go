@@ -9,12 +9,12 @@ import (
 	"github.com/rpcrdma/toolkit/replay/report"
 )
 
-const compareLong = `Compare two replays of one plan, against two servers or two versions of one, by their
-reports in JSON (run --report): the latencies and verdicts of each operation side by
-side, and the calls whose verdicts differ.
+const compareLong = `Compare two replays of one plan, against two servers or two versions of one, by
+their reports in JSON (run --report): the latencies and verdicts of each
+operation side by side, and the calls whose verdicts differ.
 
-WRONG counts calls that were worse, different, not sent or lost. The exit status is 1 if
-such a call of B has another verdict in A.`
+WRONG counts calls that were worse, different, not sent or lost. The exit status
+is 1 if such a call of B has another verdict in A.`
 
 func newCompareCommand(s *cli.Streams) *cobra.Command {
 	return &cobra.Command{

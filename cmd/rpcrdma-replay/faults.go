@@ -13,16 +13,17 @@ import (
 	"github.com/rpcrdma/toolkit/replay/workload"
 )
 
-const faultsLong = `Faults are written SELECTOR:ACTION. The selector is xid=0xHEX (as captured, in run;
-of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N or all:
+const faultsLong = `Faults are written SELECTOR:ACTION. The selector is xid=0xHEX (as captured, in
+run; of the call, in serve), op=N (of the plan), call=N (the N-th call), every=N
+or all:
 
   delay=TIME   the call is sent, or answered, so much later
   drop[=TIME]  the reply is thrown away; run sends the call again after TIME
                (100ms), with its XID, and serve leaves that to the client
-  disconnect   the connection ends: after the call was sent, or instead of a reply
+  disconnect   the connection ends, after the call or instead of a reply
   credits=N    N is asked for, or granted, in the credit field (RDMA)
   err_chunk    the answer is RDMA_ERROR, ERR_CHUNK (serve and builtin)
-  rnr=N        only N receives are posted, whatever the credits (RDMA; no selector)`
+  rnr=N        only N receives are posted (RDMA, no selector)`
 
 // faultPlan holds the faults of a run: the client's, and those of the built-in server.
 type faultPlan struct {

@@ -16,6 +16,8 @@ func main() {
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s *cli.Streams) int {
+	s, flush := cli.FitTerminal(s)
+	defer flush()
 	// This program's output has no colors.
 	s = &cli.Streams{In: s.In, Out: printable.TextWriter(s.Out), Err: printable.TextWriter(s.Err)}
 	return cli.Run(newRootCommand(s), args, s.Err, errDiffers, errWorse)

@@ -46,8 +46,8 @@ type planOptions struct {
 }
 
 const planLong = `Turn a capture into a plan: the files that have to exist, the clients, and each
-call with the calls that it depends on. A plan is a text file with one JSON object
-per line, and may be edited; see docs/plan.md.
+call with the calls that it depends on. A plan is a text file with one JSON
+object per line, and may be edited; see docs/plan.md.
 
 The command prints what the plan contains, and how much of it was
 
@@ -56,12 +56,12 @@ The command prints what the plan contains, and how much of it was
   synthesised  made up, since the capture does not show it
   impossible   left out, since it cannot be replayed
 
-with the reasons. Without -o it writes nothing. If the file is already a plan, the
-command prints its summary.
+with the reasons. Without -o it writes nothing. If the file is already a plan,
+the command prints its summary.
 
 Data that was written, and data that was read before anyone wrote it, goes to
-PLAN.data. --payload pattern invents the data instead: PLAN.data is not needed, and
-no file content leaves the capture. Names and link targets are kept.`
+PLAN.data. --payload pattern invents the data instead: PLAN.data is not needed,
+and no file content leaves the capture. Names and link targets are kept.`
 
 func newPlanCommand(s *cli.Streams) *cobra.Command {
 	o := &planOptions{}

@@ -7,9 +7,9 @@ import (
 )
 
 const rootLong = `rpcrdma-replay replays captured NFS workloads over RDMA or TCP and compares each
-reply with the captured one. It has its own NFS server, so the client side of
-a capture can be replayed without any other server, and it can compare the speed of
-RDMA and TCP. It needs no RDMA adapter and no privilege.`
+reply with the captured one. It has its own NFS server, so the client side of a
+capture can be replayed without any other server, and it can compare the speed
+of RDMA and TCP. It needs no RDMA adapter and no privilege.`
 
 const rootExit = `Exit status:
   0  success
@@ -22,7 +22,7 @@ const rootExamples = `  rpcrdma-replay plan trace.pcap -o trace.plan
   rpcrdma-replay run trace.plan builtin --yes --write --timing fast
   rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay
   rpcrdma-replay serve --listen 192.0.2.1
-  rpcrdma-replay bench --job read --size 64K --outstanding 1 --provider iwarp,tcp --time 0.2
+  rpcrdma-replay bench --job read --size 64K --provider iwarp,tcp
   rpcrdma-replay -D`
 
 func newRootCommand(s *cli.Streams) *cobra.Command {

@@ -99,25 +99,26 @@ type runFlags struct {
 	resume      string
 }
 
-const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT, or
-the word builtin for an in-memory server inside this program.
+const runLong = `Replay a plan, or a capture, against an NFS server. SERVER is HOST or HOST:PORT,
+or the word builtin for an in-memory server inside this program.
 
-Nothing is sent without --yes: the command then prints what it would do. Nothing is
-changed on the server without --write, and nothing outside of --dir with it: a call
-that changes something is sent only if each of its handles belongs to an object at
-or below that directory. A server whose address occurs in the capture is refused
-without --force.
+Nothing is sent without --yes: the command then prints what it would do. Nothing
+is changed on the server without --write, and nothing outside of --dir with it:
+a call that changes something is sent only if each of its handles belongs to an
+object at or below that directory. A server whose address occurs in the capture
+is refused without --force.
 
-First, the files that the workload expects are created in --dir, which must be empty
-(it is created if its parent exists); --prepare-only stops after that, --no-prepare
-expects the files to be there. Then each call is sent with the handles, state ids,
-sessions and sequence numbers of this server, once it is due and the replies that it
-depends on have arrived. --timing decides when it is due:
+First, the files that the workload expects are created in --dir, which must be
+empty (it is created if its parent exists); --prepare-only stops after that,
+--no-prepare expects the files to be there. Then each call is sent with the
+handles, state ids, sessions and sequence numbers of this server, once it is due
+and the replies that it depends on have arrived. --timing decides when it is
+due:
 
   captured  at its captured time, or --speed times as fast
-  think     after the captured time between a reply and the next call (divided by --speed)
-  fast      as soon as the captured order allows; --relaxed keeps only the order that
-            data, names, state and handles require
+  think     the captured time from reply to next call (divided by --speed)
+  fast      as soon as the captured order allows; --relaxed keeps only the order
+            that data, names, state and handles require
   rate      at --rate calls per second
 
 Each reply is compared with the captured one:
@@ -131,16 +132,18 @@ Each reply is compared with the captured one:
   different   anything else
   not sent, lost
 
-Beside that, the server is checked against itself: whether it holds what this run has
-written, and whether change attributes, times and handles can be right. With
---verify-files, what the run has written and removed is read back at the end.
+Beside that, the server is checked against itself: whether it holds what this
+run has written, and whether change attributes, times and handles can be right.
+With --verify-files, what the run has written and removed is read back at the
+end.
 
-A plan is read as the replay goes on, so that it may have any length. With --resume, a
-run that ends early (Ctrl-C, --max-ops, a server that does not answer) writes a file with
-which the same command goes on later, while the server remembers its clients.
+A plan is read as the replay goes on, so that it may have any length. With
+--resume, a run that ends early (Ctrl-C, --max-ops, a server that does not
+answer) writes a file with which the same command goes on later, while the
+server remembers its clients.
 
-The exit status is also 1 if a call was worse, different, not sent or lost, or if what
-was read back is not what was written.`
+The exit status is also 1 if a call was worse, different, not sent or lost, or
+if what was read back is not what was written.`
 
 func newRunCommand(s *cli.Streams) *cobra.Command {
 	o := &runFlags{}
@@ -148,9 +151,10 @@ func newRunCommand(s *cli.Streams) *cobra.Command {
 		Use:   "run [flags] PLAN|CAPTURE SERVER",
 		Short: "Replay a plan or a capture against a server",
 		Long:  runLong,
-		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --provider iwarp --timing fast\n" +
+		Example: "  rpcrdma-replay run trace.plan builtin --yes --write --timing fast\n" +
 			"  rpcrdma-replay run trace.pcap 192.0.2.1 --dir /export/replay\n" +
-			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write --timing fast --capture self.pcapng --self-check",
+			"  rpcrdma-replay run trace.plan 192.0.2.1 --dir /export/replay --yes --write \\\n" +
+			"    --timing fast --capture self.pcapng --self-check",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return cli.Usagef("name a plan or a capture, and a server (or %s)", builtin)

@@ -63,25 +63,25 @@ type serveFlags struct {
 	portmapPort   uint16
 }
 
-const serveLong = `Serve NFS versions 3 (with NFSACL, NLM and NSM), 4.0, 4.1 and 4.2, and MOUNT, without a server
-in the kernel: from memory, from a directory (--dir, read-only unless --writable is
-given), or with the replies of a capture (--playback). The command prints how a
-Linux client mounts it, and runs until Ctrl-C; it then says what it has done, and
-the exit status is 0.
+const serveLong = `Serve NFS versions 3 (with NFSACL, NLM and NSM), 4.0, 4.1 and 4.2, and MOUNT,
+without a server in the kernel: from memory, from a directory (--dir, read-only
+unless --writable is given), or with the replies of a capture (--playback). The
+command prints how a Linux client mounts it, and runs until Ctrl-C; it then says
+what it has done, and the exit status is 0.
 
-RDMA needs no adapter and no privilege: the providers rocev2 and iwarp are software,
-and clients with Soft-RoCE, Soft-iWARP or an adapter can reach them. The kernel's
-Soft-RoCE occupies UDP port 4791 on all addresses of its machine, so rocev2 cannot
-be used next to it.
+RDMA needs no adapter and no privilege: the providers rocev2 and iwarp are
+software, and clients with Soft-RoCE, Soft-iWARP or an adapter can reach them.
+The kernel's Soft-RoCE occupies UDP port 4791 on all addresses of its machine,
+so rocev2 cannot be used next to it.
 
-A playback answers each call with the reply of the captured server to the same call,
-after the time that the captured server took (multiplied by --scale).`
+A playback answers each call with the reply of the captured server to the same
+call, after the time that the captured server took (multiplied by --scale).`
 
 func newServeCommand(s *cli.Streams) *cobra.Command {
 	o := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
-		Short: "Serve NFS over RDMA and TCP: from memory, a directory, or a capture",
+		Short: "Serve NFS from memory, a directory or a capture",
 		Long:  serveLong + "\n\n" + faultsLong,
 		Example: "  rpcrdma-replay serve --listen 192.0.2.1\n" +
 			"  rpcrdma-replay serve --listen 192.0.2.1 --dir /srv/data --provider iwarp,tcp\n" +

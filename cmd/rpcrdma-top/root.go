@@ -33,17 +33,18 @@ latency over time.
 It replays captures at the speed at which they were taken, or at another one:
 --speed. "-r -" is standard input, for example from tcpdump -U -w -.
 
-With -i it captures. Once the interfaces and the address of --listen are open, it
-gives up root, capabilities, files and network: -Z, --sandbox.
+With -i it captures. Once the interfaces and the address of --listen are open,
+it gives up root, capabilities, files and network: -Z, --sandbox.
 
 With --batch it needs no terminal: it prints plain tables, one set for each
-interval, or one at the end with --batch 0. In both modes --listen serves metrics
-to Prometheus.
+interval, or one at the end with --batch 0. In both modes --listen serves
+metrics to Prometheus.
 
 Columns, order, thresholds, theme and more can be set in a configuration file,
-$XDG_CONFIG_HOME/rpcrdma/top.toml (~/.config/rpcrdma/top.toml), whose keys are in
-docs/rpcrdma-top.md. Flags count more. VIEW is overview, transactions, connections,
-files, clients, fabric or sessions; a column has the name that the key c shows.`
+$XDG_CONFIG_HOME/rpcrdma/top.toml (~/.config/rpcrdma/top.toml), whose keys are
+in docs/rpcrdma-top.md. Flags count more. VIEW is overview, transactions,
+connections, files, clients, fabric or sessions; a column has the name that the
+key c shows.`
 
 const rootExit = `Exit status:
   0  success
@@ -58,8 +59,8 @@ const rootExamples = `  rpcrdma-top -r trace.pcap
   tcpdump -i eth0 -U -w - udp port 4791 | rpcrdma-top -r -
   rpcrdma-top -r trace.pcap --batch 0
   rpcrdma-top -r trace.pcap --batch 5 -d 0.5
-  rpcrdma-top -r trace.pcap --batch 0 --columns transactions=age,xid,operation --sort transactions=-age
-  rpcrdma-top -r trace.pcap --batch 0 --alarm p99=1s --alarm stuck=1 --fail-on-alarm
+  rpcrdma-top -r trace.pcap -b --columns transactions=age,xid,operation
+  rpcrdma-top -r trace.pcap -b --alarm p99=1s --fail-on-alarm
   rpcrdma-top -i eth0 --batch 0 --listen :9400
   rpcrdma-top -D`
 
@@ -162,7 +163,7 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.read, "read", "r", nil, "replay this `file` (repeatable); - is standard input")
-	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them,\ntrace the kernel's own events, which need no packets")
+	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this network `interface` instead (repeatable); any is all of them, trace the kernel's own events, which need no packets")
 	f.StringSliceVar(&o.ports, "ports", nil, "with -i: `list` of TCP ports of iWARP (default 20049)")
 	f.BoolVar(&o.rpc, "rpc", false, "with -i: also rpcbind, MOUNT and NFS over TCP and UDP")
 	f.BoolVar(&o.direct, "no-tunnels", false, "with -i: nothing that is wrapped in a tunnel or mirror")
@@ -170,24 +171,24 @@ func newRootCommand(s *cli.Streams) *cobra.Command {
 	f.BoolVarP(&o.promisc, "promisc", "p", false, "with -i: also take frames for other stations (promiscuous mode)")
 	o.events.Flag(f)
 	o.box.Flags(f)
-	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does\nnot wait at all (default 1; with --batch max)")
+	f.Var(&o.speed, "speed", "replay at this multiple of the captured speed; max or 0 does not wait at all (default 1; with --batch max)")
 	f.Lookup("speed").DefValue = ""
 	cli.DurationVarP(f, &o.interval, "interval", "d", time.Second, "`length` of an interval in seconds or such as 500ms, in the time of the capture")
 	cli.DurationVar(f, &o.stuck, "stuck", time.Second, "a call is stuck if none of its packets was seen for this `time`")
 	cli.DurationVar(f, &o.linger, "linger", 10*time.Second, "keep listing transactions for this `time` after their end")
-	f.StringArrayVar(&o.alarms, "alarm", nil, "raise an alarm at this `threshold` in an interval (repeatable): NAME=VALUE with\nagain, marked, stalled, errors as 1% or 0.01; cnp, rnr, fatal a second;\np99 as 100ms; stuck calls; 0 is off")
+	f.StringArrayVar(&o.alarms, "alarm", nil, "raise an alarm at this `threshold` in an interval (repeatable): NAME=VALUE with again, marked, stalled, errors as 1% or 0.01; cnp, rnr, fatal a second; p99 as 100ms; stuck calls; 0 is off")
 	f.BoolVar(&o.fail, "fail-on-alarm", false, "exit with status 1 if there was an alarm, and say which")
 	f.BoolVar(&o.bell, "bell", false, "ring the terminal's bell at a new alarm")
 	f.StringVarP(&o.filter, "filter", "Y", "", "only transactions for which the display filter `expression` holds")
-	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the\nend of the input")
+	f.IntVarP(&o.batch, "batch", "b", 0, "print tables for `n` intervals instead of a live screen; 0: one at the end of the input")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --batch: print whole lists")
 	f.StringVar(&o.listen, "listen", "", "serve metrics to Prometheus at this `address`; :PORT is on this host only")
-	f.StringArrayVar(&o.columns, "columns", nil, "`VIEW=COLUMN,...`: show these columns in this order, or with - before their\nnames not these (repeatable)")
-	f.StringArrayVar(&o.sorts, "sort", nil, "`VIEW=COLUMN`: sort by this column; -COLUMN: the other way round; none: as\nthe rows come (repeatable)")
-	f.Var(&o.keep, "keep", "with -i: hold the latest packets, up to this size, such as 64M, for the key w;\nit writes them to the working directory")
+	f.StringArrayVar(&o.columns, "columns", nil, "`VIEW=COLUMN,...`: show these columns in this order, or with - before their names not these (repeatable)")
+	f.StringArrayVar(&o.sorts, "sort", nil, "`VIEW=COLUMN`: sort by this column; -COLUMN: the other way round; none: as the rows come (repeatable)")
+	f.Var(&o.keep, "keep", "with -i: hold the latest packets, up to this size, such as 64M, for the key w; it writes them to the working directory")
 	f.BoolVar(&o.resolve, "resolve", false, "look up names of hosts")
 	f.StringVar(&o.config, "config", "", "read this configuration `file`, or none (default: see above)")
-	f.StringVar(&o.theme, "theme", "auto", "`name` of the colors: auto (dark or light, as the terminal says), dark, light,\nhigh-contrast or none")
+	f.StringVar(&o.theme, "theme", "auto", "`name` of the colors: auto (dark or light, as the terminal says), dark, light, high-contrast or none")
 	f.StringVar(&o.color, "color", "auto", "`when` to use colors: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII only; this is the default without a UTF-8 locale")
 	f.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal, so that it selects text")

@@ -76,11 +76,16 @@ func (f *Fit) Flush() error {
 
 // AppendFit appends a line, wrapped between words at a width. Continuation lines are indented further than the first.
 func AppendFit(b, line []byte, width int) []byte {
-	if len(line) <= width || shown(line) <= width {
+	return AppendHanging(b, line, width, len(line)-len(bytes.TrimLeft(line, " "))+hanging)
+}
+
+// AppendHanging is AppendFit with continuation lines that are indented by hang columns, but at most half of the width. With a width
+// of 0 the line stays as it is.
+func AppendHanging(b, line []byte, width, hang int) []byte {
+	if width <= 0 || len(line) <= width || shown(line) <= width {
 		return append(b, line...)
 	}
-	indent := len(line) - len(bytes.TrimLeft(line, " "))
-	hang := min(indent+hanging, width/2)
+	hang = min(hang, width/2)
 	col, begins := 0, true // whether no word of this line has been written
 	for len(line) > 0 {
 		gap := len(line) - len(bytes.TrimLeft(line, " "))

@@ -145,7 +145,7 @@ func (r *Report) operations() (head []string, rows [][]string) {
 			head = append(head, verdictColumns[v])
 		}
 	}
-	head = append(head, "P50 CAPTURED", "LIVE", "P99 CAPTURED", "LIVE")
+	head = append(head, "CAPT. P50", "LIVE P50", "CAPT. P99", "LIVE P99")
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		row := []string{o.Operation, fmt.Sprint(o.Count)}

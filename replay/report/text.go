@@ -136,12 +136,19 @@ func (p *printer) table(left int, rows [][]string) {
 			width[i] = max(width[i], len([]rune(c)))
 		}
 	}
+	gap, total := "  ", 0
+	for _, n := range width {
+		total += n + len(gap)
+	}
+	if total > 80 {
+		gap = " "
+	}
 	for _, r := range rows {
 		var b strings.Builder
 		for i, c := range r {
 			pad := strings.Repeat(" ", width[i]-len([]rune(c)))
 			if i > 0 {
-				b.WriteString("  ")
+				b.WriteString(gap)
 			}
 			if i < left {
 				b.WriteString(c + pad)

@@ -13,7 +13,7 @@ import (
 
 // KeytabFlag adds --keytab to the flags of a command.
 func KeytabFlag(f *pflag.FlagSet, name *string) {
-	f.StringVar(name, "keytab", "", "decrypt what Kerberos protects with the keys in this `file`: the keytab of\nthe NFS server (default: the environment variable KRB5_KTNAME, if it is set)")
+	f.StringVar(name, "keytab", "", "decrypt what Kerberos protects with the keys in this `file`: the keytab of the NFS server (default: the environment variable KRB5_KTNAME, if it is set)")
 }
 
 // Keys are the contexts of a capture, and the keytab that opens them.

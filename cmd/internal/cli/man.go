@@ -18,8 +18,8 @@ func NewManCommand(program string, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages to a directory",
-		Long: "Write the manual pages of " + program + " and its commands to a directory, which is\n" +
-			"made if it does not exist. SOURCE_DATE_EPOCH sets their date.",
+		Long: "Write the manual pages of " + program + " and its commands to a directory,\n" +
+			"which is made if it does not exist. SOURCE_DATE_EPOCH sets their date.",
 		Example: "  " + program + " man /usr/local/share/man/man1",
 		Args:    Exactly(1, "a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // NewRoot completes the root command of a program: its version, its streams, and
 // mistakes in flags as UsageErrors. Run says what failed, so cobra does not.
@@ -9,6 +13,7 @@ func NewRoot(cmd *cobra.Command, s *Streams) *cobra.Command {
 	cmd.SetIn(s.In)
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.Err)
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	cmd.SetFlagErrorFunc(flagMistake)
 	versionFlag(cmd, cmd.Name())
 	return cmd

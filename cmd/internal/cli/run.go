@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -47,7 +48,9 @@ func Run(root *cobra.Command, args []string, stderr io.Writer, reported ...error
 			return ExitCode(err)
 		}
 	}
-	fmt.Fprint(stderr, root.Name()+": "+Message(err)+"\n")
+	text := root.Name() + ": " + Message(err) + "\n"
+	first := strings.IndexByte(text, '\n') + 1 // lines after the first may point into the one above them
+	fmt.Fprint(stderr, fitted(stderr, text[:first])+text[first:])
 	if isUsage(err) {
 		fmt.Fprintf(stderr, "Try '%s --help'.\n", cmd.CommandPath())
 	}

@@ -23,7 +23,7 @@ type Span struct {
 
 // Flags adds --since, --until and --last.
 func (s *Span) Flags(f *pflag.FlagSet) {
-	f.Var(&s.since, "since", "leave out packets before this `time`: 05:49:38 on the day of the first packet,\n2026-11-21T05:49:38Z, or +10s after the first packet; UTC")
+	f.Var(&s.since, "since", "leave out packets before this `time`: 05:49:38 on the day of the first packet, 2026-11-21T05:49:38Z, or +10s after the first packet; UTC")
 	f.Var(&s.until, "until", "leave out packets after this `time`")
 	DurationVar(f, &s.last, "last", 0, "keep only this `duration` at the end of the files")
 	s.flag = f.Lookup("last")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/rpcrdma/toolkit/internal/table"
 )
 
 // Terminal reports whether w is a terminal, and how many columns it has (0 if unknown).
@@ -22,6 +24,26 @@ func Terminal(w io.Writer) (columns int, ok bool) {
 		columns = 0
 	}
 	return columns, true
+}
+
+// FitTerminal wraps what is written to the terminals among the streams at their width. The function that it returns writes
+// what is left.
+func FitTerminal(s *Streams) (fitted *Streams, flush func()) {
+	fits := make([]*table.Fit, 0, 2)
+	fit := func(w io.Writer) io.Writer {
+		columns, _ := Terminal(w)
+		if columns <= 0 {
+			return w
+		}
+		f := table.NewFit(w, columns)
+		fits = append(fits, f)
+		return f
+	}
+	return &Streams{In: s.In, Out: fit(s.Out), Err: fit(s.Err)}, func() {
+		for _, f := range fits {
+			_ = f.Flush()
+		}
+	}
 }
 
 // Keyboard returns the terminal that keys come from: in, or, if that is nil or no terminal, the one that controls the process, which is

@@ -40,7 +40,7 @@ type Events struct{ Level ftrace.Level }
 
 // Flag registers it.
 func (e *Events) Flag(f *pflag.FlagSet) {
-	f.Var(e, "events", "with -i trace: how much the kernel reports, and so what it costs: `calls`, chunks (with the calls)\nor operations (all; the default, but calls with a filter)")
+	f.Var(e, "events", "with -i trace: how much the kernel reports, and so what it costs: `calls`, chunks (with the calls) or operations (all; the default, but calls with a filter)")
 }
 
 // Set implements pflag.Value.

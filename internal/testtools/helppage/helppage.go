@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -51,6 +52,9 @@ func (p *Page) command(t *testing.T, text *strings.Builder, cmd *cobra.Command) 
 	}
 	fmt.Fprintf(text, "\n## %s\n\n```text\n", cmd.CommandPath())
 	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line) - 1; n > 80 && !strings.Contains(line, "  "+path[0]+" ") { // examples stay in one line
+			t.Errorf("%s --help: %d columns: %s", cmd.CommandPath(), n, line)
+		}
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	text.WriteString("```\n")
