@@ -50,7 +50,7 @@ func (e *Examples) Check(t *testing.T) {
 		if cmd.Example == "" && cmd.Runnable() && !cmd.HasSubCommands() {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
-		for line := range strings.Lines(cmd.Example) {
+		for line := range strings.Lines(strings.ReplaceAll(cmd.Example, "\\\n", "")) {
 			if e.run(t, cmd, strings.TrimSpace(line)) {
 				ran++
 			}
