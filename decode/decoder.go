@@ -361,6 +361,9 @@ func (d *Decoder) Orphans() transaction.Stats {
 // transaction.Tracker.Open. It must not be called during Run or Batch.
 func (d *Decoder) Open() iter.Seq[*transaction.Transaction] { return d.tx.Open() }
 
+// Oldest is the number of the first packet of the oldest transaction that was not emitted yet; false if there is none.
+func (d *Decoder) Oldest() (packet uint64, ok bool) { return d.tx.Oldest() }
+
 // OpenCount is how many transactions have not ended. Like Open, call it between batches.
 func (d *Decoder) OpenCount() int { return d.tx.Under() }
 

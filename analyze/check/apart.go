@@ -38,12 +38,15 @@ type apart struct {
 	on    bool
 	list  []*own
 	byID  map[int]*own
-	found []*Finding     // as they came
+	found []saved        // as they came
+	next  int            // place of the next one
 	kept  [Error + 1]int // how many of them have a severity
 	lost  uint64         // findings beyond the limit
 	rest  table          // what concerns no connection, or one beyond the limit
 	total totals         // of these
 	more  bool           // there are connections beyond the limit
+	taken int            // connections that Ended has taken out
+	gone  totals         // of these
 }
 
 // own is a connection.
@@ -54,12 +57,14 @@ type own struct {
 	near  state.Median
 	stats table
 	total totals
+	last  rdma.Ref // its last packet, once it has ended
 }
 
 // Limits of what is counted by connection.
 const (
 	maxOwn   = 1024
-	maxSaved = 16384 // findings
+	maxEnded = 1 << 15 // those that Ended takes out
+	maxSaved = 16384   // findings
 )
 
 // own returns what is counted of a connection; nil beyond the limit.
@@ -69,7 +74,7 @@ func (a *apart) own(k *rdma.Connection) *own {
 	}
 	o := a.byID[k.ID]
 	if o == nil {
-		if len(a.list) >= maxOwn {
+		if len(a.list) >= maxOwn || a.taken+len(a.list) >= maxEnded {
 			a.more = true
 			return nil
 		}
@@ -114,7 +119,7 @@ func (a *apart) keep(f *Finding) {
 	if len(a.found) == maxSaved { // the latest of the least severity goes
 		s := a.least()
 		for i, old := range slices.Backward(a.found) {
-			if old.Severity == s {
+			if old.f.Severity == s {
 				a.found = slices.Delete(a.found, i, i+1)
 				break
 			}
@@ -122,7 +127,8 @@ func (a *apart) keep(f *Finding) {
 		a.kept[s]--
 		a.lost++
 	}
-	a.found = append(a.found, f)
+	a.found = append(a.found, saved{a.next, f})
+	a.next++
 	a.kept[f.Severity]++
 }
 
@@ -147,9 +153,9 @@ func (a *apart) merged(into, from *own) {
 			break
 		}
 	}
-	for _, f := range a.found {
-		if f.Connection == from.id && into != nil {
-			f.Connection = into.id
+	for _, x := range a.found {
+		if x.f.Connection == from.id && into != nil {
+			x.f.Connection = into.id
 		}
 	}
 }
@@ -170,6 +176,6 @@ func (a *apart) called(v *rpc.View) {
 // closed describes a connection at its end.
 func (o *own) closed(k *rdma.Connection) {
 	if o != nil {
-		o.seen = state.NewSeen(k, state.Calls{})
+		o.seen, o.last = state.NewSeen(k, state.Calls{}), k.Last
 	}
 }

@@ -22,8 +22,8 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%d lost, %d kept: %v", a.lost, len(a.found), a.kept)
 	}
 	for i := 1; i < len(a.found); i++ {
-		if a.found[i].XID <= a.found[i-1].XID {
-			t.Fatalf("finding %d comes before %d", a.found[i].XID, a.found[i-1].XID)
+		if a.found[i].f.XID <= a.found[i-1].f.XID {
+			t.Fatalf("finding %d comes before %d", a.found[i].f.XID, a.found[i-1].f.XID)
 		}
 	}
 	f := &fold{out: &Result{Checker: New(Options{}, nil)}, list: list}

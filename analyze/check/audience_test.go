@@ -97,7 +97,7 @@ func TestWantedSaved(t *testing.T) {
 		packets := load(t, samples+"/"+file)
 		_, c := heard(reader{most: 0}, Options{Apart: true}, packets, false)
 		_, all := heard(reader{most: 0}, Options{Apart: true}, packets, true)
-		if len(c.apart.found) == 0 || !slices.EqualFunc(c.apart.found, all.apart.found, func(x, y *Finding) bool { return *x == *y }) {
+		if len(c.apart.found) == 0 || !slices.EqualFunc(c.apart.found, all.apart.found, func(x, y saved) bool { return *x.f == *y.f }) {
 			t.Errorf("%s: other findings are kept", file)
 		}
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -58,37 +59,172 @@ type tap struct {
 
 // Section encodes what was found, with the filter that the findings were limited by. Call it after Finish and before Sum.
 func (c *Checker) Section(filter string) state.Section {
+	a := &c.apart
+	rest := &piece{stats: &a.rest, total: &a.total}
+	x := &tap{lost: a.lost, more: a.more, pieces: append(pieces(a.list), rest)}
+	x.place(a.found)
+	t := c.terms(filter)
+	return sections.Section(&t, x.code)
+}
+
+func (c *Checker) terms(filter string) terms {
 	t := terms{profile: c.opt.Profile, filter: filter}
 	for i := range rules {
 		if c.opt.Rules[i] {
 			t.rules = append(t.rules, rules[i].ID)
 		}
 	}
-	return sections.Section(&t, c.tap().code)
+	return t
 }
 
-func (c *Checker) tap() *tap {
-	a := &c.apart
-	rest := &piece{stats: &a.rest, total: &a.total}
-	of := map[int]*piece{}
-	x := &tap{lost: a.lost, more: a.more}
-	for _, o := range a.list {
+func pieces(list []*own) (out []*piece) {
+	for _, o := range list {
 		near, n := o.near.Value()
 		seen := o.seen
 		seen.Calls = o.calls
-		p := &piece{seen: &seen, id: o.id, near: near, timed: n, stats: &o.stats, total: &o.total}
-		of[o.id] = p
-		x.pieces = append(x.pieces, p)
+		out = append(out, &piece{seen: &seen, id: o.id, near: near, timed: n, stats: &o.stats, total: &o.total})
 	}
-	x.pieces = append(x.pieces, rest)
-	for i, f := range a.found {
-		p := of[f.Connection]
-		if p == nil {
-			p = rest
+	slices.SortFunc(out, (*piece).order)
+	return out
+}
+
+// order is the order of pieces: by the numbers of their connections, and last what is of none in particular.
+func (p *piece) order(o *piece) int {
+	id := func(p *piece) int {
+		if p.seen == nil {
+			return math.MaxInt
 		}
-		p.found = append(p.found, saved{i, f})
+		return p.id
 	}
-	return x
+	return cmp.Compare(id(p), id(o))
+}
+
+// byID is the pieces of connections.
+func (t *tap) byID() map[int]*piece {
+	of := make(map[int]*piece)
+	for _, p := range t.pieces {
+		if p.seen != nil {
+			of[p.id] = p
+		}
+	}
+	return of
+}
+
+// place adds findings to the pieces of their connections, and to the last one what is of none.
+func (t *tap) place(found []saved) {
+	of := t.byID()
+	for _, x := range found {
+		p := of[x.f.Connection]
+		if p == nil {
+			p = t.pieces[len(t.pieces)-1]
+		}
+		p.found = append(p.found, x)
+	}
+}
+
+// Ended takes out what was found of connections that ended before a packet. The section of the others is to be completed with it:
+// see Join.
+func (c *Checker) Ended(before rdma.Ref, filter string) (s state.Section, found bool) {
+	a := &c.apart
+	wait := make(map[*own]bool) // findings of them are still to be decided
+	for i := range c.pending {
+		wait[c.pending[i].c.own] = true
+	}
+	var ended, left []*own
+	for _, o := range a.list {
+		if o.last.Seen() && o.last.Before(before) && !wait[o] {
+			ended = append(ended, o)
+			delete(a.byID, o.id)
+			a.gone.merge(&o.total)
+		} else {
+			left = append(left, o)
+		}
+	}
+	a.list = left
+	a.taken += len(ended)
+	x := &tap{pieces: append(pieces(ended), &piece{stats: new(table), total: new(totals)})}
+	of := x.byID()
+	var taken, others []saved
+	for _, f := range a.found {
+		if of[f.f.Connection] == nil {
+			others = append(others, f)
+			continue
+		}
+		taken = append(taken, f)
+		a.kept[f.f.Severity]--
+	}
+	a.found = others
+	x.place(taken)
+	t := c.terms(filter)
+	return sections.Section(&t, x.code), len(ended) > 0
+}
+
+// Join completes the section of a unit with what Ended had taken out before.
+func Join(u *state.Unit, ended []*state.Unit) (state.Section, error) {
+	t := &tap{}
+	read := func(u *state.Unit, t *tap) (*terms, error) {
+		return sections.Read(u, func(c *state.Coder, _ *terms) { t.code(c) })
+	}
+	o, err := read(u, t)
+	if err != nil {
+		return state.Section{}, err
+	}
+	all := &tap{lost: t.lost, more: t.more}
+	for _, e := range ended {
+		x := &tap{}
+		p, err := read(e, x)
+		if err == nil && o.differs(p) != "" {
+			err = fmt.Errorf("%w: %s", state.ErrOptions, o.differs(p))
+		}
+		if err != nil {
+			return state.Section{}, err
+		}
+		all.pieces = append(all.pieces, slices.DeleteFunc(x.pieces, func(p *piece) bool { return p.seen == nil })...)
+	}
+	of := all.byID()
+	for _, p := range t.pieces {
+		switch was := of[p.id]; {
+		case p.seen == nil: // also what came to light of connections that had ended
+			p.found = slices.DeleteFunc(p.found, func(x saved) bool {
+				was := of[x.f.Connection]
+				if was == nil || len(was.found) >= maxSaved {
+					return false
+				}
+				was.found = append(was.found, x)
+				was.count(x.f, p)
+				return true
+			})
+			all.pieces = append(all.pieces, p)
+		case was == nil:
+			all.pieces = append(all.pieces, p)
+		default: // stragglers
+			was.stats.merge(p.stats, first)
+			was.total.merge(p.total)
+			n := min(len(p.found), maxSaved-len(was.found))
+			all.lost += uint64(len(p.found) - n)
+			was.found = append(was.found, p.found[:n]...)
+		}
+	}
+	slices.SortFunc(all.pieces, (*piece).order)
+	for _, p := range all.pieces {
+		slices.SortFunc(p.found, func(a, b saved) int { return cmp.Compare(a.place, b.place) })
+	}
+	return sections.Section(o, all.code), nil
+}
+
+// count counts a finding that another piece had counted.
+func (p *piece) count(f *Finding, other *piece) {
+	r := f.Rule.id
+	n, m := p.stats.of(r), other.stats.of(r)
+	n.add(f)
+	m.Judged--
+	m.Found--
+	m.By[f.By]--
+	if f.Known != "" {
+		m.Known--
+	}
+	p.total[f.Severity]++
+	other.total[f.Severity]--
 }
 
 // Sum completes the counts of a Checker that told connections apart: see Count. It must not be used to check
@@ -98,6 +234,7 @@ func (c *Checker) Sum() {
 		c.apart.rest.merge(&o.stats, first)
 		c.apart.total.merge(&o.total)
 	}
+	c.apart.total.merge(&c.apart.gone)
 	c.apart.list, c.apart.byID = nil, nil
 }
 
@@ -167,7 +304,7 @@ func (t *terms) differs(o *terms) string {
 func (t *tap) code(c *state.Coder) {
 	state.Number(c, &t.lost)
 	c.Flag(&t.more)
-	state.List(c, &t.pieces, maxOwn+1, func(p **piece) {
+	state.List(c, &t.pieces, maxOwn+maxEnded+1, func(p **piece) {
 		if *p == nil {
 			*p = new(piece)
 		}

@@ -44,6 +44,20 @@ func (c *verdicts) reportAll(list []*Finding) {
 	}
 }
 
+// add counts a finding.
+func (n *Count) add(f *Finding) {
+	n.Judged++
+	n.Found++
+	if f.Known != "" {
+		n.Known++
+	}
+	n.Worst = max(n.Worst, f.Severity)
+	n.By[f.By]++
+	if !n.First.Seen() || f.Ref.Number < n.First.Number {
+		n.First = f.Ref
+	}
+}
+
 // report counts a finding that holds in any case, and emits it if somebody reads it.
 func (c *verdicts) report(f *Finding) {
 	stats, total := c.apart.of(f)
@@ -53,17 +67,7 @@ func (c *verdicts) report(f *Finding) {
 	}
 	sev := c.severity(r, f.Known)
 	f.Severity = sev
-	n := stats.of(r)
-	n.Judged++
-	n.Found++
-	if f.Known != "" {
-		n.Known++
-	}
-	n.Worst = max(n.Worst, sev)
-	n.By[f.By]++
-	if !n.First.Seen() || f.Ref.Number < n.First.Number {
-		n.First = f.Ref
-	}
+	stats.of(r).add(f)
 	total[sev]++
 	read := c.wanted(r, sev)
 	c.apart.keep(f)

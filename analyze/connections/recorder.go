@@ -26,6 +26,7 @@ type Recorder struct {
 	ended []*piece
 	calls map[int]*called
 	lost  uint64
+	taken int  // connections that Ended has taken out
 	more  bool // there are connections whose calls were not remembered
 }
 
@@ -42,6 +43,7 @@ type piece struct {
 	timed uint64
 	body  []byte      // the connection
 	id    int         // when writing
+	last  rdma.Ref    // its last packet
 	conn  *Connection // when reading
 }
 
@@ -95,13 +97,13 @@ func (r *Recorder) Add(c *Connection) {
 		}
 		return
 	}
-	if len(r.ended) >= maxSaved {
+	if len(r.ended)+r.taken >= maxSaved {
 		r.lost++
 		return
 	}
 	k := state.NewWriter(nil)
 	c.code(k)
-	r.ended = append(r.ended, &piece{seen: state.NewSeen(c.Connection, state.Calls{}), body: k.Bytes(), id: c.ID})
+	r.ended = append(r.ended, &piece{seen: state.NewSeen(c.Connection, state.Calls{}), body: k.Bytes(), id: c.ID, last: c.Last})
 }
 
 // Section encodes what was recorded; inputs are the names of the captures, and a is nil if it is not known.
@@ -112,12 +114,52 @@ func (r *Recorder) Section(inputs []string, a *decode.Account) state.Section {
 	if a != nil {
 		t.account = account.New(a)
 	}
-	slices.SortFunc(t.pieces, func(a, b *piece) int { return cmp.Compare(a.id, b.id) })
-	for _, p := range t.pieces {
+	r.describe(t.pieces)
+	return sections.Section(&none{}, t.code)
+}
+
+// describe completes what is saved of connections that have ended.
+func (r *Recorder) describe(list []*piece) {
+	slices.SortFunc(list, func(a, b *piece) int { return cmp.Compare(a.id, b.id) })
+	for _, p := range list {
 		if k := r.calls[p.id]; k != nil {
 			p.seen.Calls = k.calls
 			p.near, p.timed = k.near.Value()
 		}
 	}
-	return sections.Section(&none{}, t.code)
+}
+
+// Ended takes out the connections that ended before a packet. The section of the others is to be completed with it: see Join.
+func (r *Recorder) Ended(before rdma.Ref) (s state.Section, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var t tap
+	r.ended = slices.DeleteFunc(r.ended, func(p *piece) bool {
+		if p.last.Before(before) {
+			t.pieces = append(t.pieces, p)
+			return true
+		}
+		return false
+	})
+	r.describe(t.pieces)
+	for _, p := range t.pieces {
+		delete(r.calls, p.id)
+	}
+	r.taken += len(t.pieces)
+	return sections.Section(&none{}, t.code), len(t.pieces) > 0
+}
+
+// Join completes the section of a unit with what Recorder.Ended had taken out before.
+func Join(u *state.Unit, ended []*state.Unit) (state.Section, error) {
+	t := &tap{}
+	for _, x := range append(slices.Clone(ended), u) {
+		before := t.pieces
+		*t = tap{}
+		if _, err := sections.Read(x, func(c *state.Coder, _ *none) { t.code(c) }); err != nil {
+			return state.Section{}, err
+		}
+		t.pieces = append(before, t.pieces...)
+	}
+	slices.SortStableFunc(t.pieces, func(a, b *piece) int { return cmp.Compare(a.conn.ID, b.conn.ID) })
+	return sections.Section(&none{}, t.code), nil
 }

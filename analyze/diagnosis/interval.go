@@ -39,7 +39,7 @@ func (r *Recorder) Roll() {
 	i := &r.interval
 	i.calls, i.before = i.before[:0], i.calls
 	i.beyond, i.left = 0, i.beyond
-	r.forget()
+	r.Forget(max(r.opt.Connections/2, 1))
 	if r.watch != nil {
 		r.watch.roll()
 	}
@@ -93,11 +93,11 @@ func (r *Recorder) settle() {
 	}
 }
 
-// forget evaluates the calls of connections that have ended and forgets these, once there are many.
-func (r *Recorder) forget() {
+// Forget evaluates the calls of connections that have ended, and forgets these, once there are so many.
+func (r *Recorder) Forget(least int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.ended) < max(r.opt.Connections/2, 1) {
+	if len(r.ended) < least {
 		return
 	}
 	r.flush()
@@ -110,7 +110,14 @@ func (r *Recorder) forget() {
 		r.doubtful = r.doubtful || e.doubtful && e.gaps > 0
 	}
 	r.ended = r.ended[:0]
-	maps.DeleteFunc(r.conns, func(id int, _ *conn) bool { return gone[id] })
+	maps.DeleteFunc(r.conns, func(id int, k *conn) bool {
+		if gone[id] && len(r.earlier) < maxConns {
+			r.earlier = append(r.earlier, k.ends())
+		}
+		return gone[id]
+	})
+	slices.Sort(r.earlier)
+	r.earlier = slices.Compact(r.earlier)
 	r.order = slices.DeleteFunc(r.order, func(k *conn) bool { return gone[k.id] })
 	for i, k := range r.order {
 		k.place = i

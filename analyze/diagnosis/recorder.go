@@ -109,8 +109,9 @@ type figures struct {
 	events     bool // a kernel has recorded calls: of the network it says nothing
 	unsure     bool // and it is not clear which are copies
 
-	gaps, packets uint64 // of connections that were forgotten
-	doubtful      bool   // one of them
+	gaps, packets uint64   // of connections that were forgotten
+	doubtful      bool     // one of them
+	earlier       []string // their ends
 }
 
 // Beyond is how many calls were left out, since they belong to connections or hosts beyond the number that is looked at.

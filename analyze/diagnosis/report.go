@@ -34,6 +34,7 @@ func (r *Recorder) report() *Report {
 	r.away()
 	rep := &Report{Schema: Schema, Calls: r.total, Wall: max(r.last-r.first, 0), Causes: []*Cause{}, Point: r.point()}
 	rep.several = r.opt.File == ""
+	rep.ends = slices.Clone(r.earlier)
 	for _, k := range r.order {
 		rep.ends = append(rep.ends, k.ends())
 	}

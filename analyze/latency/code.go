@@ -13,6 +13,8 @@ import (
 // Limits of what is read. Nothing that this package saves exceeds them.
 const (
 	maxParts     = 1 << 14
+	maxEnded     = 1 << 15 // connections that Collector.Ended takes out
+	maxNetworks  = 1 << 16
 	maxText      = 4096
 	maxInFlight  = 1 << 40
 	maxEncoded   = 1 << 20 // one connection, or one slow transaction, as JSON

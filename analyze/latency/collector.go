@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -32,9 +31,13 @@ type Collector struct {
 	used   int
 	beyond uint64 // transactions that went to rest
 
-	mu     sync.Mutex
-	events map[int]*wire // of connections that were seen in trouble
-	closed []ended
+	mu       sync.Mutex
+	events   map[int]*wire // of connections that were seen in trouble
+	closed   []ended
+	merged   []int               // connections that are a part of others now
+	taken    int                 // connections that Ended has taken out
+	networks map[string]*network // by the labels of a group
+	added    uint64              // groups that have several
 }
 
 // cell is a connection.
@@ -58,7 +61,7 @@ func NewCollector(opt Options) *Collector {
 	opt.Draw, opt.Ran, opt.Unordered = nil, false, false
 	rest := New(opt)
 	return &Collector{
-		opt: rest.opt, rest: rest, cells: make(map[int]*cell), events: make(map[int]*wire),
+		opt: rest.opt, rest: rest, cells: make(map[int]*cell), events: make(map[int]*wire), networks: make(map[string]*network),
 		limit: rest.opt.Memory / 2, limits: rest.mem.limit,
 	}
 }
@@ -145,6 +148,7 @@ func (c *Collector) Closed(k *rdma.Connection) {
 	defer c.mu.Unlock()
 	if k.MergedInto != nil {
 		// What was counted belongs to the connection that it is part of.
+		c.merged = append(c.merged, k.ID)
 		if w := c.events[k.ID]; w != nil {
 			delete(c.events, k.ID)
 			c.wire(k.Resolve().ID).merge(w)
@@ -197,81 +201,134 @@ func (c *Collector) event(k *rdma.Connection, _ rdma.Side, what rdma.Event, _ ui
 	c.mu.Unlock()
 }
 
-// networks counts the groups in which several networks are added up once the connections are: like Recorder.part, which
+// network is the network of a group's hosts, and whether it has hosts of another one, too.
+type network struct {
+	tenant  uint64
+	several bool
+}
+
+// several counts the groups in which several networks are added up once the connections are: like Recorder.part, which
 // sees one of them.
-func (c *Collector) networks(pieces []*piece) {
+func (c *Collector) several(pieces []*piece) {
 	if !slices.ContainsFunc(c.opt.By, Key.ofHosts) {
 		return
 	}
-	first := make(map[string]*group)
-	rest := pieces[len(pieces)-1]
 	for _, x := range pieces {
 		for _, g := range x.part.groups {
 			k := joinLabels(g.labels)
-			have := first[k]
-			if have == nil {
-				first[k] = g
-			} else if have.tenant != g.tenant && !have.several {
+			have := c.networks[k]
+			switch {
+			case have == nil && len(c.networks) < maxNetworks:
+				c.networks[k] = &network{g.tenant, g.several}
+			case have != nil && have.tenant != g.tenant && !have.several:
 				have.several = true
-				rest.part.several++
+				c.added++
 			}
 		}
 	}
+}
+
+// alone reports whether a connection without transactions is listed.
+func (c *Collector) alone(e *ended) bool {
+	return c.cells[e.ID] == nil && c.rest.flows[e.ID] == nil && e.listed()
+}
+
+// piece takes a connection out. e is the connection at its end, nil if that has not come.
+func (c *Collector) piece(id int, e *ended) *piece {
+	var seen state.Seen
+	k := c.cells[id]
+	if k == nil {
+		k = &cell{rec: New(c.opt)}
+	} else {
+		seen = k.seen
+		delete(c.cells, id)
+		c.cost -= k.sized
+		c.used -= k.rec.mem.used
+	}
+	r := k.rec
+	if w := c.events[id]; w != nil {
+		r.wire.merge(w)
+		delete(c.events, id)
+	}
+	if r.wire.closed = nil; e != nil {
+		r.wire.closed = []ended{*e}
+		seen = state.NewSeen(&e.Connection, state.Calls{})
+	}
+	seen.Calls = k.calls
+	events := r.events
+	r.events = c.rest.events
+	p := r.part()
+	c.rest.events, r.events = r.events, events
+	for i := range p.series.slots {
+		p.series.slots[i].most = 0 // over all connections: rest has it
+	}
+	return newPiece(id, &seen, p)
+}
+
+// Ended takes out what was found of connections that ended before a packet: nothing more of them will be added. The state of the
+// others is to be completed with it: see Join.
+func (c *Collector) Ended(before rdma.Ref, filter string) (s state.Section, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var pieces []*piece
+	left := c.closed[:0]
+	for i := range c.closed {
+		e := c.closed[i]
+		switch {
+		case !e.Last.Before(before) || c.taken >= maxEnded || c.rest.flows[e.ID] != nil:
+			left = append(left, e)
+		case c.cells[e.ID] != nil || c.alone(&e):
+			pieces = append(pieces, c.piece(e.ID, &e))
+			c.taken++
+		default: // it is not listed
+			c.rest.wire.retransmitted += e.retransmitted()
+		}
+	}
+	clear(c.closed[len(left):])
+	c.closed = left
+	for _, id := range c.merged {
+		if c.cells[id] != nil && c.taken < maxEnded {
+			pieces = append(pieces, c.piece(id, nil))
+			c.taken++
+		}
+	}
+	c.merged, c.last = nil, nil
+	c.several(pieces)
+	x := &State{terms: termsOf(&c.opt, filter), tap: newTap(Source{}, pieces)}
+	return x.Section(), len(pieces) > 0
 }
 
 // State is what the Collector found. It must not be used afterwards.
 func (c *Collector) State(src Source) *State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, k := range c.cells {
-		k.rec.wire.closed = nil
-		if w := c.events[id]; w != nil {
-			k.rec.wire.merge(w)
-			delete(c.events, id)
-		}
-	}
-	alone := make(map[int]*Recorder) // listed, without transactions
-	for _, e := range c.closed {
-		k := c.cells[e.ID]
+	at := make(map[int]*ended)
+	alone := 0
+	for i := range c.closed {
+		e := &c.closed[i]
 		switch {
-		case k != nil:
-			k.rec.wire.closed = append(k.rec.wire.closed, e)
-			continue
-		case c.rest.flows[e.ID] == nil && e.listed() && len(c.cells)+len(alone) < maxParts-1:
-			r := New(c.opt)
-			if w := c.events[e.ID]; w != nil {
-				r.wire.merge(w)
-				delete(c.events, e.ID)
-			}
-			r.wire.closed = []ended{e}
-			alone[e.ID] = r
+		case c.cells[e.ID] != nil:
+		case c.alone(e) && len(c.cells)+alone < maxParts-1:
+			alone++
 		default:
-			c.rest.wire.closed = append(c.rest.wire.closed, e)
+			c.rest.wire.closed = append(c.rest.wire.closed, *e)
+			continue
 		}
+		at[e.ID] = e
+	}
+	ids := slices.Concat(slices.Collect(maps.Keys(c.cells)), slices.Collect(maps.Keys(at)))
+	slices.Sort(ids)
+	var pieces []*piece
+	for _, id := range slices.Compact(ids) {
+		pieces = append(pieces, c.piece(id, at[id]))
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.events)) {
 		c.rest.wire.merge(c.events[id])
 	}
-	var pieces []*piece
-	for id, k := range c.cells {
-		seen := k.seen
-		if len(k.rec.wire.closed) > 0 {
-			seen = state.NewSeen(&k.rec.wire.closed[0].Connection, state.Calls{})
-		}
-		seen.Calls = k.calls
-		p := k.rec.part()
-		for i := range p.series.slots {
-			p.series.slots[i].most = 0 // over all connections: rest has it
-		}
-		pieces = append(pieces, newPiece(id, &seen, p))
-	}
-	for id, r := range alone {
-		seen := state.NewSeen(&r.wire.closed[0].Connection, state.Calls{})
-		pieces = append(pieces, newPiece(id, &seen, r.part()))
-	}
-	slices.SortFunc(pieces, func(a, b *piece) int { return cmp.Compare(a.conns[0].id, b.conns[0].id) })
+	slices.SortFunc(pieces, (*piece).order)
 	pieces = append(pieces, newPiece(0, nil, c.rest.part()))
-	c.networks(pieces)
+	c.several(pieces)
+	pieces[len(pieces)-1].part.several += c.added
 	t := newTap(src, pieces)
 	t.beyond = c.beyond
 	return &State{terms: termsOf(&c.opt, src.Filter), tap: t, mem: memory{limit: c.limits}}

@@ -40,6 +40,7 @@ func (r *Recorder) part() *part {
 	p := &part{
 		order: r.order, series: r.series, again: r.again, events: r.wire.events, kinds: r.wire.kinds, troubles: r.troubles, slow: append(r.slow.heap, r.setup.heap...),
 		groupsLost: r.groupsLost, groupsMost: r.maxGroups, unlisted: r.unlisted, auditLost: r.wire.lost, flowsLost: r.flowsLost,
+		retransmitted: r.wire.retransmitted,
 	}
 	byLabels := make(map[string]*group)
 	for _, g := range r.order {
@@ -75,7 +76,7 @@ func (r *Recorder) part() *part {
 	sort.Slice(r.wire.closed, func(i, j int) bool { return r.wire.closed[i].ID < r.wire.closed[j].ID })
 	for i := range r.wire.closed {
 		c := &r.wire.closed[i]
-		p.retransmitted += c.Sent[0].Retransmitted + c.Sent[1].Retransmitted
+		p.retransmitted += c.retransmitted()
 		if f := r.flows[c.ID]; f != nil || c.listed() {
 			p.conns = append(p.conns, connectionModel(&c.Connection, c.client, f))
 		}
@@ -85,6 +86,8 @@ func (r *Recorder) part() *part {
 
 // listed reports whether a connection without transactions is in the report.
 func (c *ended) listed() bool { return isRDMA(c.Fabric) || c.Sent[0].Sends+c.Sent[1].Sends > 0 }
+
+func (c *ended) retransmitted() uint64 { return c.Sent[0].Retransmitted + c.Sent[1].Retransmitted }
 
 func joinLabels(labels []string) string {
 	var b []byte

@@ -75,10 +75,11 @@ type Recorder struct {
 // wire records what the decoding goroutine reports.
 type wire struct {
 	sync.Mutex
-	closed []ended
-	lost   uint64
-	events counts
-	kinds  [numTroubles]uint64
+	closed        []ended
+	retransmitted uint64 // of connections that are not in closed any more
+	lost          uint64
+	events        counts
+	kinds         [numTroubles]uint64
 }
 
 // New makes a Recorder.

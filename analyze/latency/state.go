@@ -3,6 +3,7 @@ package latency
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -105,6 +106,43 @@ func newPiece(id int, seen *state.Seen, p *part) *piece {
 	return x
 }
 
+// order is the order of pieces: by the numbers of their connections, and last what is of none in particular.
+func (x *piece) order(o *piece) int {
+	id := func(p *piece) int {
+		if p.seen == nil || len(p.conns) == 0 {
+			return math.MaxInt
+		}
+		return p.conns[0].id
+	}
+	return cmp.Compare(id(x), id(o))
+}
+
+// Join completes the section of a unit with what Collector.Ended had taken out before. The result has the bytes of a state from which
+// nothing was taken out.
+func Join(u *state.Unit, ended []*state.Unit) (state.Section, error) {
+	read := func(u *state.Unit) (*terms, *tap, error) {
+		t := &tap{checked: true}
+		o, err := sections.Read(u, func(c *state.Coder, o *terms) { t.code(c, o) })
+		return o, t, err
+	}
+	o, t, err := read(u)
+	if err != nil {
+		return state.Section{}, err
+	}
+	for _, e := range ended {
+		p, x, err := read(e)
+		if err == nil && o.differs(p) != "" {
+			err = fmt.Errorf("%w: %s", state.ErrOptions, o.differs(p))
+		}
+		if err != nil {
+			return state.Section{}, err
+		}
+		t.pieces = append(t.pieces, x.pieces...)
+	}
+	slices.SortStableFunc(t.pieces, (*piece).order)
+	return sections.Section(o, func(c *state.Coder) { t.code(c, o) }), nil
+}
+
 // measure finds near and n, for which nobody asks until the piece is saved.
 func (x *piece) measure() {
 	list := make([]*Distribution, len(x.part.groups))
@@ -158,7 +196,7 @@ func (t *tap) code(c *state.Coder, options *terms) {
 		t.account.Finish()
 	}
 	state.Number(c, &t.beyond)
-	state.List(c, &t.pieces, maxParts, func(x **piece) {
+	state.List(c, &t.pieces, maxParts+maxEnded, func(x **piece) {
 		if *x == nil {
 			*x = new(piece)
 		}

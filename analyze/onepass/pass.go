@@ -2,6 +2,7 @@ package onepass
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
 	"github.com/rpcrdma/toolkit/analyze/connections"
@@ -140,6 +141,54 @@ func (p *Pass) Sections(inputs []string) ([]state.Section, error) {
 		return nil, err
 	}
 	return append(list, x), nil
+}
+
+// followed is how many connections may have ended before the diagnosis forgets them: until then, the calls of several taps can be joined.
+const followed = 512
+
+// stragglers is for how long packets of a connection may come after its end.
+const stragglers = int64(10 * time.Minute)
+
+// Ended takes out what was found of connections that have ended, after a Feed: nothing more of them will be found. What is found of
+// the others is to be completed with it: see Join. There are no sections if no connection has ended.
+func (p *Pass) Ended() []state.Section {
+	before := p.d.Stats().Last
+	before.Number++
+	before.Time -= stragglers
+	if n, ok := p.d.Oldest(); ok {
+		before.Number = n
+	}
+	p.why.Forget(followed)
+	report, a := p.report.Ended(before, p.opt.Expression)
+	checks, b := p.check.Ended(before, p.opt.Expression)
+	conns, c := p.conns.Ended(before)
+	if !a && !b && !c {
+		return nil
+	}
+	return []state.Section{report, checks, conns}
+}
+
+// Join completes a unit with what Ended had taken out before it. The result has the bytes of a unit from which nothing was taken out.
+func Join(u *state.Unit, ended []*state.Unit) (*state.Unit, error) {
+	if len(ended) == 0 {
+		return u, nil
+	}
+	sections := u.Sections()
+	for i := range sections {
+		var err error
+		switch s := &sections[i]; s.Kind {
+		case latency.SectionKind:
+			*s, err = latency.Join(u, ended)
+		case check.SectionKind:
+			*s, err = check.Join(u, ended)
+		case connections.SectionKind:
+			*s, err = connections.Join(u, ended)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return state.NewUnit(sections...), nil
 }
 
 // Findings is how many findings there are, after Sections.

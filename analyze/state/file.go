@@ -101,11 +101,22 @@ func (u *Unit) Section(kind string) *Section {
 	return nil
 }
 
+// Sections are all sections, in the order of their kinds.
+func (u *Unit) Sections() []Section { return slices.Clone(u.sections) }
+
 // File is a set of units. The zero File is empty.
 type File struct{ units []*Unit }
 
 // Units are in the order of their names.
 func (f *File) Units() []*Unit { return f.units }
+
+// Size is how many bytes the units have when they are not compressed.
+func (f *File) Size() (n int) {
+	for _, u := range f.units {
+		n += u.Size()
+	}
+	return n
+}
 
 // Add adds units; one that is in the set already changes nothing.
 func (f *File) Add(units ...*Unit) {

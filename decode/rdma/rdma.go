@@ -45,6 +45,9 @@ type Ref struct {
 // Seen reports whether r names a packet.
 func (r Ref) Seen() bool { return r.Number != 0 }
 
+// Before reports whether r comes before another packet, by its number and by its time.
+func (r Ref) Before(o Ref) bool { return r.Number < o.Number && r.Time < o.Time }
+
 // Between is the time from one timestamp to another. What is longer than a
 // Duration can be (292 years) is the longest one in that direction: a capture may
 // claim any times. It can be negated.

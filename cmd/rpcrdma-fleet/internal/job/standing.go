@@ -35,10 +35,11 @@ type Standing struct {
 	Counts   layout.Counts `json:"counts,omitzero"` // of a unit that is done
 	Failures int           `json:"failures,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
-	// Result is the state of a unit that is done; Apart is the unit before that the state does not have.
-	Result layout.Result `json:"-"`
-	Apart  string        `json:"-"`
-	After  string        `json:"-"` // the unit before
+	// Result is the state of a unit that is done, and Ended what it does not have; Apart is the unit before that neither has.
+	Result layout.Result   `json:"-"`
+	Ended  []layout.Result `json:"-"`
+	Apart  string          `json:"-"`
+	After  string          `json:"-"` // the unit before
 }
 
 // look tells how far a unit is. Of its objects, which may be large, nothing is kept.
@@ -55,7 +56,7 @@ func (b *budget) look(ctx context.Context, s *store.Store, unit string) (*Standi
 	}
 	x.Tap, x.Files, x.Bytes, x.After = u.Tap, u.Files, u.Bytes, u.After
 	err = b.done(ctx, s, u, func(d *layout.Done) {
-		x.Counts, x.Result, x.Apart = d.Counts, d.State, d.Apart
+		x.Counts, x.Result, x.Ended, x.Apart = d.Counts, d.State, d.Ended, d.Apart
 		if x.State = Done; d.Status != 0 {
 			x.State = Damaged
 		}

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,7 +28,9 @@ type Done struct {
 	Problems []Problem `json:"problems"`
 	Notes    []string  `json:"notes"`
 	State    Result    `json:"state"`
-	Results  []Result  `json:"results"` // Parquet files, in the order in which they were begun
+	// Ended is what this unit and those before it have found of connections that have ended, which State does not have.
+	Ended   []Result `json:"ended,omitempty"`
+	Results []Result `json:"results"` // Parquet files, in the order in which they were begun
 }
 
 // Counts are numbers of a unit.
@@ -85,7 +88,9 @@ type Result struct {
 // Limits of a Done.
 const (
 	MaxProblems = 64
-	maxNotes    = 64
+	// MaxEnded is how many objects have what has ended. After that, units keep it, and pass it on to those that follow.
+	MaxEnded = 4096
+	maxNotes = 64
 )
 
 // Encode is the JSON form.
@@ -114,12 +119,22 @@ func (d *Done) check(u Outline) error {
 		return malformed("status %d", d.Status)
 	case d.Counts.Files != u.Files || d.Counts.Stored != u.Bytes || d.Counts.Connections < 0:
 		return malformed("its counts do not fit the unit")
-	case len(d.Problems) > MaxProblems || len(d.Notes) > maxNotes || len(d.Results) > MaxParts || len(d.Version) > maxWord:
+	case len(d.Problems) > MaxProblems || len(d.Notes) > maxNotes || len(d.Ended) > MaxEnded || len(d.Results) > MaxParts || len(d.Version) > maxWord:
 		return malformed("a list is too long")
 	case d.Follows != "" && !IsID(d.Follows), d.Apart != "" && !IsID(d.Apart):
 		return malformed("it follows %q and %q", d.Follows, d.Apart)
 	case d.State.Name != StateName(u.ID):
 		return malformed("the state is %q", d.State.Name)
+	}
+	for i := range d.Ended {
+		r := &d.Ended[i]
+		unit, n, _ := strings.Cut(strings.TrimPrefix(r.Name, Units), "/ended-")
+		if k, err := strconv.Atoi(n); err != nil || k < 0 || !IsID(unit) || r.Name != EndedName(unit, k) {
+			return malformed("%q has no connections that have ended", r.Name)
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
 	}
 	rows := uint64(0)
 	for i := range d.Results {

@@ -73,6 +73,9 @@ func ManifestName(tap string) string { return Taps + escape(tap) + "/manifest.js
 // StateName is the name of the object with the state of a unit.
 func StateName(unit string) string { return UnitFolder(unit) + "state" }
 
+// EndedName is the name of an object with what a unit found of connections that have ended. A unit numbers them from 0.
+func EndedName(unit string, n int) string { return fmt.Sprintf("%sended-%d", UnitFolder(unit), n) }
+
 // DoneName is the name of a Done's object.
 func DoneName(unit string) string { return UnitFolder(unit) + "done.json" }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/rpcrdma/toolkit/analyze/onepass"
 	"github.com/rpcrdma/toolkit/analyze/state"
 	"github.com/rpcrdma/toolkit/cmd/internal/cli"
 	"github.com/rpcrdma/toolkit/cmd/rpcrdma-fleet/internal/job"
@@ -41,6 +42,7 @@ type entry struct {
 	name  string // of the unit in the state: see state.Unit
 	unit  string // ID
 	state layout.Result
+	ended []layout.Result // the rest of it
 	about *job.Standing
 }
 
@@ -63,7 +65,7 @@ func Open(ctx context.Context, s *store.Store, jobs []string, to ...state.Survey
 	for _, a := range all {
 		switch {
 		case a.State.Complete():
-			list = append(list, entry{unit: a.Unit, state: a.Result, about: a})
+			list = append(list, entry{unit: a.Unit, state: a.Result, ended: a.Ended, about: a})
 		case a.State == job.Missing && a.Reason != "":
 			a.State = job.Failed // something is there, and it is malformed
 		}
@@ -236,26 +238,43 @@ func hopeless(err error) bool {
 	return false
 }
 
-// read reads a state.
-func (x *Set) read(ctx context.Context, e *entry) (*state.Unit, error) {
-	if n := max(e.state.Size, e.state.Unpacked); n > MaxState {
-		return nil, fmt.Errorf("state: %w: %d bytes, more than %d", state.ErrSize, n, MaxState)
-	}
-	b, err := x.s.ReadSmall(ctx, e.state.Name, e.state.Size)
+// whole reads a state, and all that belongs to it.
+func (x *Set) whole(ctx context.Context, e *entry) (*state.Unit, error) {
+	units, err := x.read(ctx, &e.state)
 	if err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != e.state.SHA256 {
+	if n := len(units); n != 1 {
+		return nil, fmt.Errorf("state: %w: it has %d units, not one", state.ErrDamaged, n)
+	}
+	var ended []*state.Unit
+	for i := range e.ended {
+		more, err := x.read(ctx, &e.ended[i])
+		if err != nil {
+			return nil, err
+		}
+		ended = append(ended, more...)
+	}
+	return onepass.Join(units[0], ended)
+}
+
+// read reads a state.
+func (x *Set) read(ctx context.Context, r *layout.Result) ([]*state.Unit, error) {
+	if n := max(r.Size, r.Unpacked); n > MaxState {
+		return nil, fmt.Errorf("state: %w: %d bytes, more than %d", state.ErrSize, n, MaxState)
+	}
+	b, err := x.s.ReadSmall(ctx, r.Name, r.Size)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != r.SHA256 {
 		return nil, fmt.Errorf("state: %w: it is not the one that done.json names", state.ErrDamaged)
 	}
-	f, err := state.Decode(b, e.state.Unpacked) // more than it promises is not decompressed
+	f, err := state.Decode(b, r.Unpacked) // more than it promises is not decompressed
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	if n := len(f.Units()); n != 1 {
-		return nil, fmt.Errorf("state: %w: it has %d units, not one", state.ErrDamaged, n)
-	}
-	return f.Units()[0], nil
+	return f.Units(), nil
 }
 
 // Each implements state.Source.
@@ -282,8 +301,11 @@ func (x *Set) each(list []entry, do func(*entry, *state.Unit, error) error) erro
 	bytes := semaphore.NewWeighted(ahead)
 	queue := make(chan chan result, aheadUnits)
 	size := func(i int) int64 {
-		s := &list[i].state
-		return min(min(max(s.Size, 1), ahead)+min(s.Unpacked, ahead), ahead)
+		n := int64(1)
+		for _, s := range append(list[i].ended, list[i].state) {
+			n = min(n+min(s.Size, ahead)+min(s.Unpacked, ahead), ahead)
+		}
+		return n
 	}
 	go func() {
 		defer close(queue)
@@ -299,7 +321,7 @@ func (x *Set) each(list []entry, do func(*entry, *state.Unit, error) error) erro
 				return
 			}
 			go func() {
-				u, err := x.read(ctx, &list[i])
+				u, err := x.whole(ctx, &list[i])
 				c <- result{u, err}
 			}()
 		}

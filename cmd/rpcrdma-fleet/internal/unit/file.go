@@ -51,6 +51,9 @@ func (r *run) file(f *layout.File) error {
 		if err := r.decode(f, reader, src); err != nil {
 			return err
 		}
+		if err := r.ended(); err != nil {
+			return err
+		}
 	}
 	r.kept.files++
 	r.kept.stored += f.Size
@@ -213,7 +216,7 @@ func (r *run) done() *layout.Done {
 	st := dec.Stats()
 	d := &layout.Done{
 		Unit: r.u.ID, Tap: r.u.Tap, Version: Version(), Damage: k.damage, Problems: k.problems, Results: k.results, Notes: []string{},
-		Follows: k.follows, Apart: k.apart,
+		Follows: k.follows, Apart: k.apart, Ended: k.ended,
 		Counts: layout.Counts{
 			Files: k.files, Stored: k.stored, Packets: st.Packets - k.base.Packets, Bytes: st.Bytes - k.base.Bytes,
 			Transactions: st.Transactions - k.base.Transactions, Connections: st.Connections - k.base.Connections,

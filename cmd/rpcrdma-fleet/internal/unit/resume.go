@@ -236,7 +236,7 @@ func (r *run) next(before string) {
 	k, st := &r.kept, r.pass.Decoder().Stats()
 	*k = kept{
 		damage: k.damage, problems: k.problems, cut: k.cut, late: k.late, lost: k.lost, skipped: k.skipped, captures: k.captures,
-		follows: before, apart: k.apart, last: max(k.last, st.Last.Time),
+		follows: before, apart: k.apart, fresh: k.fresh, ended: k.ended, last: max(k.last, st.Last.Time),
 		base: layout.Counts{Packets: st.Packets, Bytes: st.Bytes, Transactions: st.Transactions, Connections: st.Connections},
 	}
 	r.before = Progress{}

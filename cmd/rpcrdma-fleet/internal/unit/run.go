@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/rpcrdma/toolkit/analyze/check"
@@ -131,9 +132,11 @@ type kept struct {
 	gone     int    // files that are not there any more, or are others
 	captures []state.Capture
 
-	follows, apart string        // as in layout.Done
-	base           layout.Counts // of the units before
-	last           int64         // time of their newest packet
+	follows, apart string          // as in layout.Done
+	fresh          state.File      // what was found of connections that have ended, and was not written yet
+	ended          []layout.Result // what was
+	base           layout.Counts   // of the units before
+	last           int64           // time of their newest packet
 }
 
 func unusable(format string, args ...any) error {
@@ -226,6 +229,9 @@ func (r *run) run() (_ *layout.Done, err error) {
 		name := layout.ProgressName(r.u.ID)
 		if i == len(ends)-1 {
 			name = layout.ResumeName(r.u.ID)
+			if err := r.writeEnded(); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.save(name); err != nil {
 			return nil, err
@@ -268,15 +274,11 @@ func (r *run) finish() (*layout.Done, error) {
 	}
 	d.Counts.Findings = r.pass.Findings()
 	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap, Captures: r.kept.captures}
-	f := &state.File{}
-	unit := state.NewUnit(append(sections, input.Section())...)
-	f.Add(unit)
-	name := layout.StateName(r.u.ID)
-	w, err := r.out.WriteSmall(r.ctx, name, f.Append(nil))
-	if err != nil {
+	var f state.File
+	f.Add(state.NewUnit(append(sections, input.Section())...))
+	if d.State, err = r.write(layout.StateName(r.u.ID), &f); err != nil {
 		return nil, err
 	}
-	d.State = layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256, Unpacked: int64(unit.Size())}
 	if err := r.clean(); err != nil {
 		return nil, err
 	}
@@ -288,6 +290,46 @@ func (r *run) finish() (*layout.Done, error) {
 	}
 	Tidy(r.ctx, r.u.ID, r.out)
 	return d, nil
+}
+
+// endedBytes is from how many bytes on what has ended is written.
+const endedBytes = 8 << 20
+
+// ended takes out what was found of connections that have ended. It does so after each file, so that the results do not depend on how
+// the files are divided among units, and what is kept for the units that follow does not grow with the day.
+func (r *run) ended() error {
+	k := &r.kept
+	if len(k.ended) == layout.MaxEnded {
+		return nil
+	}
+	if x := r.pass.Ended(); x != nil {
+		k.fresh.Add(state.NewUnit(x...))
+	}
+	if k.fresh.Size() < endedBytes {
+		return nil
+	}
+	return r.writeEnded()
+}
+
+func (r *run) writeEnded() error {
+	k := &r.kept
+	if len(k.fresh.Units()) == 0 {
+		return nil
+	}
+	own := 0
+	for i := range k.ended {
+		if strings.HasPrefix(k.ended[i].Name, layout.UnitFolder(r.u.ID)) {
+			own++
+		}
+	}
+	w, err := r.write(layout.EndedName(r.u.ID, own), &k.fresh)
+	k.ended, k.fresh = append(k.ended, w), state.File{}
+	return err
+}
+
+func (r *run) write(name string, f *state.File) (layout.Result, error) {
+	w, err := r.out.WriteSmall(r.ctx, name, f.Append(nil))
+	return layout.Result{Name: name, Size: w.Size, SHA256: w.SHA256, Unpacked: int64(f.Size())}, err
 }
 
 // Tidy removes what was kept for resuming a unit that is done, and what killed attempts have written in part. What
