@@ -29,6 +29,7 @@ var (
 	ErrVersion = errors.New("this state was saved by another version")
 	ErrDamaged = errors.New("the saved state is damaged")
 	ErrSize    = errors.New("the saved state is too large")
+	ErrPart    = errors.New("this is a part of what a fleet knows of a tap: rpcrdma-fleet shows all of it")
 )
 
 // Is reports whether a file that begins with these bytes is a saved state. It needs 8 of them.

@@ -52,10 +52,15 @@ func (x *Index) Add(name string) error {
 		return err
 	}
 	defer f.Close()
-	had := len(x.list)
+	had, part := len(x.list), false
 	err = scan(f, x.limit, func(offset, size int64, u *Unit) {
-		x.list = append(x.list, place{u.name, len(x.files), offset, size, u.Input().Damaged})
+		in := u.Input()
+		part = part || in.Part
+		x.list = append(x.list, place{u.name, len(x.files), offset, size, in.Damaged})
 	})
+	if err == nil && part {
+		err = ErrPart
+	}
 	if err != nil {
 		x.list = x.list[:had]
 		return err

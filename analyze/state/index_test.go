@@ -188,3 +188,22 @@ func TestSurvey(t *testing.T) {
 		}
 	}
 }
+
+// TestPart: what a fleet divides among several objects is not taken for all of it.
+func TestPart(t *testing.T) {
+	in := Input{Tap: "nfs-7", Captures: []Capture{{"cap-1", 7}}, Part: true}
+	u := NewUnit(in.Section())
+	if got := u.Input(); got.Tap != in.Tap || len(got.Captures) != 1 || !got.Part || got.Damaged {
+		t.Errorf("%+v", got)
+	}
+	var f File
+	f.Add(u)
+	name := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(name, f.Append(nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := &Index{}
+	if err := x.Add(name); !errors.Is(err, ErrPart) || x.Len() != 0 {
+		t.Errorf("%v, %d units", err, x.Len())
+	}
+}

@@ -13,6 +13,8 @@ type Input struct {
 	Tap string
 	// Captures are its files, in their order, if packets are numbered over all of them. The first ones may be missing.
 	Captures []Capture
+	// Part says that connections that have ended are in other units: see onepass.Join.
+	Part bool
 }
 
 // Capture is a file, and how many packets there are before it.
@@ -33,10 +35,11 @@ func (i *Input) Of(packet uint64) (name string, number uint64) {
 
 const (
 	inputKind = "input"
-	// inputVersion is of an Input without the name of the tap, inputTap of one with it, inputCaptures of one with both.
-	inputVersion, inputTap, inputCaptures = 1, 2, 3
-	maxTap                                = 1 << 10
-	maxName                               = 1 << 12
+	// inputVersion is of an Input without the name of the tap, inputTap of one with it, inputCaptures of one with both, and
+	// inputPart of one that is a Part.
+	inputVersion, inputTap, inputCaptures, inputPart = 1, 2, 3, 4
+	maxTap                                           = 1 << 10
+	maxName                                          = 1 << 12
 	// MaxCaptures is how many files an Input has at most.
 	MaxCaptures = 1 << 16
 )
@@ -50,6 +53,9 @@ func (i *Input) Section() Section {
 	if len(i.Captures) > 0 {
 		version = inputCaptures
 	}
+	if i.Part {
+		version = inputPart
+	}
 	i.code(c, version)
 	return Section{inputKind, version, c.Bytes()}
 }
@@ -59,18 +65,19 @@ func (i *Input) code(c *Coder, version uint64) {
 	if version >= inputTap {
 		c.Text(&i.Tap, maxTap)
 	}
-	if version == inputCaptures {
+	if version >= inputCaptures {
 		List(c, &i.Captures, MaxCaptures, func(x *Capture) {
 			c.Text(&x.Name, maxName)
 			Number(c, &x.Before)
 		})
 	}
+	i.Part = version == inputPart
 }
 
 // Input says what is known of the input of a unit. One about which nothing can be read counts as damaged.
 func (u *Unit) Input() Input {
 	s := u.Section(inputKind)
-	if s == nil || s.Version < inputVersion || s.Version > inputCaptures {
+	if s == nil || s.Version < inputVersion || s.Version > inputPart {
 		return Input{Damaged: true}
 	}
 	c := NewReader(s.Body)

@@ -273,7 +273,7 @@ func (r *run) finish() (*layout.Done, error) {
 		return nil, err
 	}
 	d.Counts.Findings = r.pass.Findings()
-	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap, Captures: r.kept.captures}
+	input := state.Input{Damaged: d.Status != 0, Tap: r.u.Tap, Captures: r.kept.captures, Part: len(r.kept.ended) > 0}
 	var f state.File
 	f.Add(state.NewUnit(append(sections, input.Section())...))
 	if d.State, err = r.write(layout.StateName(r.u.ID), &f); err != nil {
@@ -303,7 +303,8 @@ func (r *run) ended() error {
 		return nil
 	}
 	if x := r.pass.Ended(); x != nil {
-		k.fresh.Add(state.NewUnit(x...))
+		input := state.Input{Tap: r.u.Tap, Part: true}
+		k.fresh.Add(state.NewUnit(append(x, input.Section())...))
 	}
 	if k.fresh.Size() < endedBytes {
 		return nil
