@@ -199,7 +199,7 @@ var rules = []rule{
 	{packages: "replay/planner", own: []string{
 		"capture", "decode", "decode/nfs/...", "decode/oncrpc", "decode/rdma", "decode/rpc", "decode/rpcrdma", "decode/transaction", "decode/xdr",
 		"replay/plan", "replay/planner/order", "internal/outfile",
-	}},
+	}, foreign: []string{"github.com/klauspost/compress"}},
 
 	// A replay. What is known before a server is asked: the plan in memory, when its
 	// calls may go, and the words in which a comparison is told.
