@@ -85,7 +85,7 @@ type Stats struct {
 	Undecodable  uint64       // packets of a known kind with damaged headers
 	CutShort     uint64       // those among Undecodable that were cut within their headers, by the capture or before
 	CutBefore    uint64       // packets shorter than their headers say, though the capture has all of them: a mirror has cut them
-	Other        uint64       // packets that are none of a known kind
+	Other        uint64       // packets of unknown kinds
 	Fragments    uint64       // IP fragments
 	// Joined counts the datagrams that held several RoCE packets, as segmentation offload shows them, and
 	// JoinedPackets these packets. NotSplit counts the datagrams that cannot be one packet and were not
@@ -106,7 +106,7 @@ type Stats struct {
 	// Displaced counts the directions of iWARP connections, and of RPC over TCP, that the capture holds so much out of order that bytes
 	// came after they had been given up. First is the first packet of such a connection.
 	Displaced rdma.Given
-	// Mismarked counts what comes right behind a record of RPC over TCP and is none, since its mark or its header makes no sense, and the bytes
+	// Mismarked counts what follows a record of RPC over TCP and is not a record, since its mark or its header is invalid, and the bytes
 	// that were passed over for that, once the connection is closed; and records whose mark claims so much that it hides calls which the peer
 	// has answered.
 	Mismarked rdma.Given
@@ -378,7 +378,7 @@ func (d *Decoder) Batch(b *capture.Batch) {
 }
 
 // dissectedAtOnce is how many packets are dissected before they are tracked, if nobody has dissected the batch: what is known of
-// so many is in the first-level cache then.
+// them then fits the first-level cache.
 const dissectedAtOnce = 32
 
 // track takes the packets of a batch. If they are not dissected yet, they are here, a few at a time.

@@ -14,7 +14,7 @@ const RoCEPort = roce.Port
 type full struct {
 	first  int32 // of its InfiniBand packets in dissection.roce
 	count  int32
-	fabric rdma.Fabric // 0 if it is none of interest
+	fabric rdma.Fabric // 0 if it is of no interest
 	// fast says that unit holds what frame does not, and that there are no InfiniBand packets. unit is an array because
 	// FastDecoder fills lists.
 	fast  bool

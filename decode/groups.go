@@ -25,7 +25,7 @@ type groups struct {
 	full  full                // one that is another
 	limit int                 // bytes that all groups may hold together
 	count uint64              // batches that were sorted
-	// Batch n begins with what was settled when the batch was merged that is so many older: with settled[n modulo their number].
+	// Batch n begins with what was settled when the batch was merged that is len(settled) older: with settled[n % len(settled)].
 	settled []settled
 	begin   sync.Mutex // of Options.Group
 }

@@ -150,7 +150,7 @@ func (h *observed) Merged(into *rdma.Connection, side rdma.Side, from *rdma.Conn
 	}
 }
 
-// both1 to both5 make one function of two of so many arguments. Either may be nil.
+// both1 to both5 make one function of two that have as many arguments as the name says. Either may be nil.
 func both1[A any](f, g func(A)) func(A) {
 	switch {
 	case f == nil:

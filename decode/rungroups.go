@@ -10,7 +10,7 @@ import (
 )
 
 // begin prepares for trackers side by side. A quarter of the memory is set aside for what comes before groups are told that they
-// hold too much: so many batches that it is enough. Their number does not depend on that of the trackers.
+// hold too much: a number of batches that is enough. Their number does not depend on that of the trackers.
 func (d *Decoder) begin(workers int) {
 	limit := d.memory.budget.Limit()
 	d.groups = &groups{of: make(map[hostPair]uint16), limit: limit - limit/4}
@@ -56,7 +56,7 @@ type member struct {
 	come    sync.Cond // the batch has
 }
 
-// Batches that each tracker should have before it, if there is memory: so many that processors seldom sleep. A single processor has no use
+// Batches that each tracker should have before it, if there is memory: enough that processors seldom sleep. A single processor has no use
 // for more than one, which stays in its cache.
 const (
 	enoughAlone  = 1

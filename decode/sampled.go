@@ -13,7 +13,7 @@ import (
 // samples: what they lack was not lost, and no transaction can be followed.
 type Sampled struct {
 	Headers uint64 // of packets
-	Rate    uint32 // one of so many packets is sampled, as the newest sample says
+	Rate    uint32 // one of this many packets is sampled, as the newest sample says
 	RoCE    uint64 // of Headers: RoCEv2 and RoCEv1
 	Marked  uint64 // of RoCE: "congestion experienced"
 	CNPs    uint64

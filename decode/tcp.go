@@ -414,7 +414,7 @@ func (t *tcpDemux) evict(ref rdma.Ref) {
 
 // giveUp ends a connection for lack of room.
 func (t *tcpDemux) giveUp(c *tcpConn, ref rdma.Ref) {
-	if c.ID != 0 { // else it is none of interest, as far as is known
+	if c.ID != 0 { // else it is of no interest, as far as is known
 		t.evicted++
 		if c.Terminated == "" {
 			c.Terminated = "evicted: too many connections, or they hold too much memory"

@@ -17,7 +17,7 @@ type worker struct {
 	index int
 	far   bool // another processor may have read the packets
 
-	// A few packets at a time are dissected and tracked: what is known of so many is in the first-level cache then.
+	// A few packets at a time are dissected and tracked: what is known of them then fits the first-level cache.
 	some   capture.Batch
 	x      dissection
 	joined dissection // of datagrams put together from fragments

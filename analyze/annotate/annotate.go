@@ -77,7 +77,7 @@ type info struct {
 	retransmit int
 }
 
-// New makes an Annotator that writes to w and holds so many bytes; 0 means
+// New makes an Annotator that writes to w and holds at most the given number of bytes; 0 means
 // window.DefaultBytes.
 func New(w *capture.Writer, bytes int) *Annotator {
 	a := &Annotator{w: w, known: make(map[uint64]*info)}
@@ -92,7 +92,7 @@ func (a *Annotator) LimitNames(bytes int) { a.view.Names.Limit = bytes }
 // Unwrap sets what opens messages that RPCSEC_GSS protects.
 func (a *Annotator) Unwrap(u rpc.Unwrapper) { a.view.Unwrap = u }
 
-// Malformed sets what is told of transactions of which a part could not be decoded.
+// Malformed sets what is said of transactions of which a part could not be decoded.
 func (a *Annotator) Malformed(f func(*rpc.View)) { a.malformed = f }
 
 // Options makes a Decoder tell the Annotator what it needs. The Decoder has to

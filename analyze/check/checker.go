@@ -116,7 +116,7 @@ func (c *Checker) Severity(r *Rule) Severity { return c.on[r.id] }
 // Profile is the profile from the Options.
 func (c *Checker) Profile() Profile { return c.opt.Profile }
 
-// Count returns how often a rule was checked, and with what result. If connections are told apart, it is complete
+// Count returns how often a rule was checked, and with what result. If connections are distinguished, it is complete
 // after Finish.
 func (c *Checker) Count(r *Rule) *Count { return c.apart.rest.of(r.id) }
 

@@ -63,7 +63,7 @@ type conn struct {
 	fatals    []fatal
 	services  uint8       // RPCSEC_GSS services that have been reported, one bit each
 	finish    [2]rdma.Ref // iWARP: the first FIN or reset of each side, if others followed
-	own       *own        // nil unless connections are told apart
+	own       *own        // nil unless connections are distinguished
 }
 
 // sent is how far the TCP stream of a side has been seen.

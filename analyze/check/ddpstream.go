@@ -390,7 +390,7 @@ func (c *streamRules) marker(s *conn, d *ddpStream, g *rdma.Segment) {
 	}
 }
 
-// streamHealth reports what is told once for an iWARP connection.
+// streamHealth reports what is reported once for an iWARP connection.
 func (c *streamRules) streamHealth(s *conn) {
 	if s.c.Fabric != rdma.IWARP {
 		return

@@ -22,7 +22,7 @@ func (p Party) String() string { return partyNames[p] }
 type Finding struct {
 	Rule     *Rule
 	Severity Severity // in the current profile
-	Known    string   // known deviation of a real implementation; empty if it is none
+	Known    string   // known deviation of a real implementation; empty otherwise
 
 	Ref        rdma.Ref // packet that shows it
 	Connection int

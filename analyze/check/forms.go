@@ -16,7 +16,7 @@ type pair struct {
 	client, server netip.Addr
 }
 
-// maxHostPairs is how many are told apart.
+// maxHostPairs is how many are distinguished.
 const maxHostPairs = 1024
 
 // Kinds of chunks that a call may have.

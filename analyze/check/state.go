@@ -54,7 +54,7 @@ type saved struct {
 type tap struct {
 	pieces []*piece
 	lost   uint64 // findings that were not kept
-	more   bool   // there were connections that were not told apart
+	more   bool   // there were connections that were not distinguished
 }
 
 // Section encodes what was found, with the filter that the findings were limited by. Call it after Finish and before Sum.

@@ -33,7 +33,7 @@ func saveRun(t *testing.T, opt Options, name string) *state.Unit {
 	return state.NewUnit(run(opt, load(t, filepath.Join(samples, name))).check.Section("f"))
 }
 
-// TestState: what a saved state says is what was found in the capture, whether or not connections were told apart.
+// TestState: what a saved state says is what was found in the capture, whether or not connections were distinguished.
 func TestState(t *testing.T) {
 	for _, file := range sampled.Captures(t, "*") {
 		packets := load(t, file)

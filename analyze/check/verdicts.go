@@ -15,7 +15,7 @@ type verdicts struct {
 	opt      Options
 	emit     func(*Finding)
 	on       [ruleCount]Severity // Off if not selected
-	stats    *table              // of the current connection, if they are told apart
+	stats    *table              // of the current connection, if they are distinguished
 	apart    apart
 	audience audience
 	pending  []pending

@@ -38,7 +38,7 @@ type Credits struct {
 	Zero        bool // it has asked for, or granted, none
 }
 
-// said is one value in its circumstances: of a call the credits it asks for, with so many calls in flight and so many granted; of a reply
+// said is one value in its circumstances: of a call the credits it asks for, with the calls in flight and the credits granted; of a reply
 // the grant, and what its call asked for.
 type said struct{ value, inFlight, window uint32 }
 

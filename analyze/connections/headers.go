@@ -328,7 +328,7 @@ func appendHeader(b []byte, field int, x uint64) []byte {
 // way is one direction between two hosts.
 type way struct{ from, to netip.Addr }
 
-// spread is how the connections of one direction are told apart by what networks hash.
+// spread is how the connections of one direction are distinguished by what networks hash.
 type spread struct {
 	connections int
 	port        uint64

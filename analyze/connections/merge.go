@@ -15,7 +15,7 @@ const (
 	SectionVersion = 7
 )
 
-// none are the options: there are none that must be the same.
+// none are the options, of which no one has to be the same.
 type none struct{}
 
 // sections describes the sections of connections.

@@ -46,7 +46,7 @@ const (
 	maxHandles   = 1 << 10
 	fewSegments  = 8  // fewer say nothing
 	manySegments = 64 // a requester with a pool of regions has used some again by then
-	inlineCalls  = 64 // so many calls without memory make the mode inline
+	inlineCalls  = 64 // this many calls without memory make the mode inline
 	manyUses     = 4  // a handle that is used so often, on average, is persistent
 	keyBits      = 8  // of a handle that the consumer of a region may choose
 	mostCounting = 10 // nine of ten

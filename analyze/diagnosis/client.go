@@ -128,11 +128,11 @@ func (x *call) most() uint32 {
 }
 
 // markWaits finds the calls that waited although the capture point saw room, or all that the client asked for was in use. It is far from the client: a call holds its credit, or its slot,
-// until the client has the reply, and the next call takes as long to reach the capture point. Where points were told apart by the order of
+// until the client has the reply, and the next call takes as long to reach the capture point. Where points were distinguished by the order of
 // packets, none of them has seen the calls and the replies of one side.
 func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
 	var ends []int64 // when each is free again, as the capture point sees it, in order
-	freed := 0       // so many are
+	freed := 0       // how many are
 	full := int64(0) // since when none was
 	for _, x := range calls {
 		way := min(max(x.nearC, x.conn.near[1], 0), 2*max(x.conn.near[1], 0))

@@ -823,7 +823,7 @@ func firstAfter(list []still, t int64) int {
 	return n
 }
 
-// Distances below the first are none that anybody would change; from the second on they are far.
+// Nobody would change distances below the first; from the second on they are far.
 const (
 	nearby = 200_000
 	far    = 300_000

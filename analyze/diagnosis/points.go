@@ -37,7 +37,7 @@ type point struct {
 	dec   *decode.Decoder
 	place place
 	tap   int    // its number
-	lane  [2]int // and the interface: points with the same were told apart by the order in which packets came
+	lane  [2]int // and the interface: points with the same were distinguished by the order in which packets came
 	count uint64
 	batch capture.Batch
 	spare []call // those before: what was found of them is still in use
@@ -303,12 +303,12 @@ func (p *points) show(r *Recorder, calls []map[same]*call) {
 // backwards numbers the calls of servers apart.
 const backwards = 1 << 20
 
-// oneLane reports whether the two points were told apart by the order in which packets came.
+// oneLane reports whether the two points were distinguished by the order in which packets came.
 func (b *both) oneLane() bool {
 	return b.at[0].place.file == b.at[1].place.file && b.at[0].lane == b.at[1].lane
 }
 
-// sort finds out whose packets came first, if points were told apart by the order of packets. Clocks that differ by more than the way make
+// sort finds out whose packets came first, if points were distinguished by the order of packets. Clocks that differ by more than the way make
 // one point the first in both directions. Else the sender's point is the first in each: then what is the client's, and what the server's, is
 // put together from both. The server acts on no call, and acknowledges none, that has not come to it. ok is false if that is so of some calls, and not of others.
 func (b *both) sort(calls map[same]seen) (ok bool) {

@@ -105,7 +105,7 @@ type figures struct {
 	unanswered int   // calls without a reply
 	hanging    int64 // how long the oldest of them had waited when the last packet of a call or reply came
 	beyond     uint64
-	mixed      bool // copies of packets are told apart by their order only
+	mixed      bool // copies of packets are distinguished by their order only
 	events     bool // a kernel has recorded calls: of the network it says nothing
 	unsure     bool // and it is not clear which are copies
 
@@ -157,7 +157,7 @@ type call struct {
 	kind           kind
 	pushed         bool // RDMA Writes carry data of the reply
 	resent         bool // packets of it came again
-	opaque         bool // its time is known as a whole only: the server and the way to it are not told apart
+	opaque         bool // its time is known as a whole only: the server and the way to it are not distinguished
 	told           bool // a kernel has measured how long it waited for a credit, or for a thread
 	backward       bool
 

@@ -37,7 +37,7 @@ type Report struct {
 type Group struct {
 	Service   string                `json:"service,omitempty"`
 	Source    string                `json:"source,omitempty"` // of the service: setup, port, user, guess, unknown
-	Size      string                `json:"size,omitempty"`   // ≤ so many bytes, and more than half of it
+	Size      string                `json:"size,omitempty"`   // at most this many bytes, and more than half of it
 	Kind      string                `json:"kind"`             // send, write, read, atomic
 	Count     uint64                `json:"count"`
 	Completed uint64                `json:"completed"`

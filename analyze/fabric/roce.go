@@ -301,7 +301,7 @@ func (r *Recorder) response(k *conn, side rdma.Side, s *rdma.Sighting) {
 				r.totals.ResentBytes += uint64(s.Bytes)
 			}
 		}
-		d.answers.put(r, s.PSN, s.Ref, max(d.Window, 64)) // so many Read Responses may be requested again
+		d.answers.put(r, s.PSN, s.Ref, max(d.Window, 64)) // how many Read Responses may be requested again
 		if d.answer.since.Seen() && rdma.PSNDiff(s.PSN, d.answer.psn) >= 0 && s.Novelty != rdma.NoveltyNew {
 			d.over(r, &d.answer, s)
 		}

@@ -68,7 +68,7 @@ func (d *direction) idle() bool {
 	return d.wait.since.Number|d.late.ref.Number == 0 && !d.active && len(d.gaps.list) == 0
 }
 
-// requested notes a request that is new, with nothing missing before it; it takes so many PSNs.
+// requested notes a request that is new, with nothing missing before it; count is how many PSNs it takes.
 func (d *direction) requested(r *Recorder, psn, count uint32, ref rdma.Ref) {
 	span := d.span()
 	d.Begun, d.High = true, rdma.PSNAdd(psn, count)

@@ -57,7 +57,7 @@ func (c *ticks) late(at int64, stamp uint32) int64 {
 	return 0
 }
 
-// tick is the length of a tick if so many take so long; 0 if it is none in common use.
+// tick is the length of a tick, given how long a number of them takes; 0 if it is not in common use.
 func tick(took, count int64) int64 {
 	if count < 25 {
 		return 0

@@ -28,7 +28,7 @@ type window struct {
 	message uint32
 
 	peak uint64 // most bytes in flight while no loss had reduced the window
-	// The sender has waited for an acknowledgement with so much in flight, when so much was
+	// The sender has waited for an acknowledgement with this much in flight, when this much was
 	// acknowledged; steady says that it did so again, at least two round trips later.
 	stop, stopAcked uint64
 	steady          bool
@@ -171,7 +171,7 @@ func (w *window) allowedLess() uint64 {
 	return n
 }
 
-// grown reports whether so much in flight is more than was seen before, or no less than there would be without the loss.
+// grown reports whether what is in flight is more than was seen before, or no less than there would be without the loss.
 func (w *window) grown(flight uint64) bool {
 	if !w.reduced {
 		return flight > w.peak // which most is not
@@ -182,7 +182,7 @@ func (w *window) grown(flight uint64) bool {
 // paced reports whether the pace is known.
 func (w *window) paced() bool { return w.sent >= rateBytes || w.close >= rateBytes }
 
-// pace is how long so many bytes take if the sender does not wait; 0 if too little was seen.
+// pace is how long a number of bytes takes if the sender does not wait; 0 if too little was seen.
 func (w *window) pace(size uint64) int64 {
 	switch {
 	case w.sent >= rateBytes:
@@ -194,7 +194,7 @@ func (w *window) pace(size uint64) int64 {
 }
 
 // expected is how long a segment would have taken without the loss: it would have followed at once, or, if
-// the sender had had so much in flight that it waited for acknowledgements all the same, with the rate of
+// the sender had had enough in flight that it waited for acknowledgements all the same, with the rate of
 // that much in each round trip.
 func (w *window) expected(size, allowed uint64) int64 {
 	return max(w.pace(size), int64(float64(size)*float64(w.rtt)/float64(max(allowed, 1))))
@@ -235,7 +235,7 @@ func (w *window) next(r *Recorder, k *conn, s *rdma.Sighting) {
 	w.segment = max(w.segment, size)
 	if w.known.ref.Seen() {
 		if w.known.scale < 0 {
-			// No sender exceeds the window: it is scaled at least so much.
+			// No sender exceeds the window: it is scaled at least that much.
 			for w.scale < maxScale && s.End > w.known.acked+w.room() {
 				w.scale++
 			}

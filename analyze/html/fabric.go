@@ -115,7 +115,7 @@ func heading(s string) string {
 }
 
 // sortable is the number that a cell is sorted by: a duration, a change in percent or as a factor, with marks
-// in front; empty if it is none of these.
+// in front; empty for others.
 func sortable(s string) string {
 	if d, err := time.ParseDuration(s); err == nil {
 		return fmt.Sprint(int64(d))

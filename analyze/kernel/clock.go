@@ -54,7 +54,7 @@ func (c *Clock) capture(at int64) int64 { return at + c.Offset + drifted(at-c.At
 
 func drifted(passed int64, ppm float64) int64 { return int64(float64(passed) * ppm / 1e6) }
 
-// between returns the bounds of the offset at At if the clocks run apart by so much.
+// between returns the bounds of the offset at At if the clocks run apart at the given rate.
 func (c *Clock) between(ppm float64) (low, high int64) {
 	low, high = math.MinInt64, math.MaxInt64
 	for _, b := range c.low {

@@ -45,7 +45,7 @@ type openKey struct {
 	xid    uint32
 }
 
-// sums are bounded: nfs only, so many keys, so many calls without a reply.
+// sums are bounded: NFS only, and limits on keys and on calls without a reply.
 type sums struct {
 	by      map[sumKey]*sum
 	unnamed map[unnamedKey]uint64 // transactions whose program is not known

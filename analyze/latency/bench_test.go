@@ -27,7 +27,7 @@ func TestAddAllocations(t *testing.T) {
 	}
 }
 
-// The same is true if connections are told apart.
+// The same is true if connections are distinguished.
 func TestCollectAllocations(t *testing.T) {
 	c := NewCollector(Options{Inline: DefaultInline, Top: 10})
 	record(t, filepath.Join(samples, "rocev2-nfs41-recall.pcap"), Options{}, func(v *rpc.View) {

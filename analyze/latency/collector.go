@@ -20,7 +20,7 @@ import (
 // apart; the state says so.
 type Collector struct {
 	opt    Options
-	rest   *Recorder      // connections that are not told apart, and what concerns all
+	rest   *Recorder      // connections that are not distinguished, and what concerns all
 	kinds  compound.Kinds // for all
 	cells  map[int]*cell
 	last   *cell

@@ -121,7 +121,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestLimits: with little memory most connections are not told apart; nothing is lost.
+// TestLimits: with little memory most connections are not distinguished; nothing is lost.
 func TestLimits(t *testing.T) {
 	file := filepath.Join(samples, "rocev2-nfs3-meta.pcap.zst")
 	opt := Options{Top: 3}

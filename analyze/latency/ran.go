@@ -18,7 +18,7 @@ type ranGroup struct {
 	sum   int64
 }
 
-// maxRan bounds the groups told apart in one interval; further ones are counted in Slot.Calls only.
+// maxRan bounds the groups distinguished in one interval; further ones are counted in Slot.Calls only.
 const maxRan = 256
 
 func (x *ran) add(index int, count uint64, sum int64) {
@@ -67,7 +67,7 @@ type Ran struct {
 }
 
 // Ran returns the groups of the calls that began in the interval, those with most time first, and the slowest
-// call. It needs Options.Ran. At most 256 groups are told apart.
+// call. It needs Options.Ran. At most 256 groups are distinguished.
 func (s *Slot) Ran() ([]RanGroup, Ran) {
 	if s.ran == nil {
 		return nil, Ran{}

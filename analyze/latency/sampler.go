@@ -14,7 +14,7 @@ func (s *Samplers) Scarce() bool { return s.m.scarce }
 // up to 256 of them, then in a histogram. The zero value is empty.
 type Sampler struct{ d dist }
 
-// Add takes a value; those below zero are none.
+// Add takes a value; those below zero are ignored.
 func (s *Samplers) Add(x *Sampler, v int64) {
 	if v >= 0 {
 		x.d.add(v, &s.m)

@@ -42,7 +42,7 @@ type tap struct {
 	back    decode.Backwards
 	account *account.Account
 	pieces  []*piece
-	beyond  uint64 // transactions of connections that were not told apart
+	beyond  uint64 // transactions of connections that were not distinguished
 	checked bool   // when reading: it was read before
 }
 

@@ -79,7 +79,7 @@ func reportJSON(tb testing.TB, rep *Report) []byte {
 }
 
 // TestStateIsReport: a report from the saved state of a capture is the report of the capture, byte for byte,
-// whether or not connections were told apart.
+// whether or not connections were distinguished.
 func TestStateIsReport(t *testing.T) {
 	for i, file := range sampled.Captures(t, "*") {
 		t.Run(filepath.Base(file), func(t *testing.T) {

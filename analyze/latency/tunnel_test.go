@@ -40,7 +40,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestByTunnel: tenants are told apart by the identifier of their tunnels, wherever these end.
+// TestByTunnel: tenants are distinguished by the identifier of their tunnels, wherever these end.
 func TestByTunnel(t *testing.T) {
 	ends := [2]netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")}
 	for _, test := range []struct {

@@ -20,7 +20,7 @@ type template struct {
 // piece is a text, and what is behind it.
 type piece struct {
 	text    string
-	key     int // so many bytes at the end of text are the key
+	key     int // how many bytes at the end of text are the key
 	hole    hole
 	uint    func(*fields.Reader, *rpc.View) (uint64, bool) // of number, stamp
 	field   *fields.Field

@@ -67,7 +67,7 @@ type operations struct {
 	op       *column.Texts
 	statuses *column.Levels
 	status   *column.Texts
-	without  int // so many rows have none, which the levels have not been told
+	without  int // how many rows have none, not yet passed to the levels
 }
 
 func newOperations(f *column.File, path string) list {

@@ -69,7 +69,7 @@ type OperationWriter struct {
 // operationBytes is about how many a row takes, uncompressed.
 const operationBytes = 192
 
-// NewOperationWriter makes one. Row groups end after so many bytes, uncompressed; 0
+// NewOperationWriter makes one. Row groups end after the given number of bytes, uncompressed; 0
 // takes GroupBytes.
 func NewOperationWriter(w io.Writer, metadata map[string]string, group int) *OperationWriter {
 	c := &standard

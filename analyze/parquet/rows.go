@@ -68,7 +68,7 @@ type attribute struct {
 	*fields.Field
 	levels  *column.Levels // nil: there is always a value
 	present bool           // the last rows have a value
-	rows    int            // so many, which levels have not been told
+	rows    int            // how many, not yet passed to the levels
 
 	ints  *column.Ints
 	texts *column.Texts

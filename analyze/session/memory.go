@@ -38,7 +38,7 @@ const (
 	deviceSize    = int(unsafe.Sizeof(Device{})) + 32 + 16 + 2*8 + 8 + memory.MapEntry + maxOfLayout*(16+64)
 )
 
-// room reports whether so many bytes more are within the limit.
+// room reports whether that many more bytes are within the limit.
 func (r *Recorder) room(n int) bool { return n <= r.limit-r.held }
 
 // take counts bytes, and reports false if there is no room for them.

@@ -31,7 +31,7 @@ func (p packer) unit(c *Coder, u *Unit) {
 	c.Blob(&frame, len(frame))
 }
 
-// mostFrame is how many bytes a frame of so many bytes has at most: compression never makes much more of them.
+// mostFrame is how many bytes a frame of the given number of bytes has at most: compression never makes much more of them.
 func mostFrame(size int64) int64 { return size + size>>7 + 1024 }
 
 // unpacker decompresses the contents of units.

@@ -57,7 +57,7 @@ func shorten(b []byte, start, width, limit int) ([]byte, int) {
 	return shortenRunes(b, start, head, tail)
 }
 
-// shortenRunes is shorten for text of any characters, of which so many columns are to remain on both sides.
+// shortenRunes is shorten for text of any characters, with the columns that are to remain on both sides.
 func shortenRunes(b []byte, start, head, tail int) ([]byte, int) {
 	s := b[start:]
 	// The head.

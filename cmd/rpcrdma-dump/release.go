@@ -10,7 +10,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/transaction"
 )
 
-// ticks is how many times in a delay packets are released: a packet waits for at most one part in so many longer.
+// ticks is how many times in a delay packets are released: a packet waits longer by at most the delay divided by ticks.
 const ticks = 8
 
 // A releaser writes packets of an Annotator after a while, also while no new ones come. It goes by when packets

@@ -143,7 +143,7 @@ func (o *resumeOptions) open(s *cli.Streams, in *inputOptions, args []string) (*
 	return r, nil
 }
 
-// readSmall reads a regular file of at most so many bytes.
+// readSmall reads a regular file of at most the given number of bytes.
 func readSmall(name string, most int) ([]byte, fs.FileInfo, error) {
 	f, err := os.Open(name)
 	if err != nil {

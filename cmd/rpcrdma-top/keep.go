@@ -17,7 +17,7 @@ type keeper struct {
 	held *window.Window[int] // with the number of the connection, 0 if it was not known yet
 }
 
-// newKeeper makes a keeper of so many bytes.
+// newKeeper makes a keeper of the given number of bytes.
 func newKeeper(bytes int) *keeper {
 	return &keeper{held: window.New(bytes, func(_ *capture.Packet, connection *int) { *connection = 0 })}
 }

@@ -88,7 +88,7 @@ func splits(room int) []int {
 	return out
 }
 
-// cutAll cuts all that is too wide; so many columns of its end remain.
+// cutAll shortens what is too wide, and leaves some columns of its end.
 func cutAll(g *glyphs, all []string, width, tail int) []string {
 	out := make([]string, len(all))
 	for i, s := range all {

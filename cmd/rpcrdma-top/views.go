@@ -47,7 +47,7 @@ func phaseSums(x *latency.Group) []int64 {
 	return parts[:]
 }
 
-// phaseTimes is phaseSums for an interval with latencies of so much time.
+// phaseTimes is phaseSums for an interval, with the sum of its latencies.
 func phaseTimes(parts *monitor.Times, time int64) []int64 {
 	return append(parts[:], max(time-sum(parts[:]), 0))
 }

@@ -6,7 +6,7 @@ import "github.com/rpcrdma/toolkit/decode/rdma"
 // is none: its packet shows that it was sent.
 type hole struct{ from, to uint64 }
 
-// maxHoles is how many holes of an FPDU are told apart. What lies between further ones counts as missing.
+// maxHoles is how many holes of an FPDU are distinguished. What lies between further ones counts as missing.
 const maxHoles = 16
 
 // lacks notes a hole of the current FPDU.

@@ -19,7 +19,7 @@ const (
 	bitsKnown    = 24 // the steering tag has been used
 	bitsCRC      = 32 // the CRC is right
 	bitsZero     = 8  // it is zero, on a connection without CRCs
-	bitsOverrun  = 60 // together they must be worth so much
+	bitsOverrun  = 60 // what they must be worth together
 )
 
 // framing is what a half remembers to judge a length.

@@ -21,7 +21,7 @@ const (
 	bitsEnough   = 36
 	bitsBoundary = 14
 	bitsFar      = 8   // an end at the end of another segment …
-	farLen       = 512 // … of at least so many bytes
+	farLen       = 512 // … of at least this many bytes
 	bitsNext     = 64  // the next segment continues the message: same STag, right offset
 
 	maxCandidates = 64

@@ -26,7 +26,7 @@ type Budget struct {
 	accounts []*Account
 }
 
-// NewBudget makes a Budget of so many bytes; 0 means DefaultLimit.
+// NewBudget makes a Budget of the given number of bytes; 0 means DefaultLimit.
 func NewBudget(limit int) *Budget {
 	if limit <= 0 {
 		limit = DefaultLimit

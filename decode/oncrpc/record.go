@@ -69,7 +69,7 @@ type RecordParser struct {
 	// Lost counts how often the parser lost track of the records, Skipped the
 	// bytes that it passed over while it looked for one.
 	Lost, Skipped uint64
-	// Given counts what comes right behind a record and is none, since its mark or its header makes no sense, with the bytes up to the next
+	// Given counts what follows a record and is not a record, since its mark or its header is invalid, with the bytes up to the next
 	// record. What the capture lacks is not counted.
 	Given rdma.Given
 	// Sealed counts the bytes from where TLS begins (RFC 9289). Alert counts an alert in plain text, which refuses TLS: its

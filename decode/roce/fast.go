@@ -392,7 +392,7 @@ type fastOpcode struct {
 	other   uint8  // bytes from the BTH on that are no payload: headers and ICRC
 	headers uint8  // one of those below
 	least   uint16 // payload; if it is not 0, the payload is a path MTU, a power of two
-	span    uint16 // the longest payload is so much longer than the least
+	span    uint16 // how much longer the longest payload is than the shortest
 	_       uint16 // to a size that is quick to multiply with
 }
 

@@ -458,7 +458,7 @@ func (fl *flow) isCopy(psn uint32, response bool) bool {
 }
 
 // unsettled handles a packet on a connection that is not established. It returns the flow that the packet
-// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A new request is none, because whoever
+// belongs to, or nil if the packet is to be ignored: a straggler behind the end. A new request is not one, because whoever
 // has ended a connection sends nothing new on it (InfiniBand Architecture, volume 1, section
 // 12.9.9). It contradicts the message that ended the connection. A stranger is none either: the capture lacks the setup of
 // another connection.

@@ -22,7 +22,7 @@ type cmID struct {
 // belong to another connection that reuses the queue pair number.
 const straggle = 2e9
 
-// managedHosts is how many pairs of hosts are told apart.
+// managedHosts is how many pairs of hosts are distinguished.
 const managedHosts = 64
 
 // checked counts the verdicts on the ICRCs of messages between two hosts, in both directions.

@@ -142,7 +142,7 @@ func (m *messages) contradicts(fl *flow, p *Packet) bool {
 		return false
 	}
 	// A sender whose ring has overflowed may have more under way than is
-	// remembered. But it does not go back behind so much that was acknowledged.
+	// remembered. But it does not go back behind what was acknowledged by that much.
 	return len(fl.ring) < m.rings.limits.Requests || fl.acked-fl.oldest() >= uint64(len(fl.ring))/2
 }
 

@@ -68,7 +68,7 @@ func (v *View) MoreOperations() bool {
 	return v.opsMore
 }
 
-// more is MoreOperations for a COMPOUND of which so many operations are known.
+// more is MoreOperations for a COMPOUND of which the given number of operations is known.
 func more(args, res *nfs4.Operations, known int) bool {
 	if args == nil || args.Incomplete && args.Count == 0 { // only the reply says how many there are
 		args = res

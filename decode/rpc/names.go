@@ -287,7 +287,7 @@ func (n *Names) learn(parent, child, name []byte) {
 	}
 }
 
-// setUnknown gives a handle a name that is not known, unless it is none that a file can have. It gets what ofHandle returns.
+// setUnknown gives a handle a name that is not known, unless no file can have such a handle. It gets what ofHandle returns.
 func (n *Names) setUnknown(old int32, sum uint64, child, parent, name []byte) {
 	if len(child) == 0 || len(name) == 0 || string(name) == "." || string(name) == ".." {
 		return

@@ -244,7 +244,7 @@ func wordsOf(b []byte) words {
 // are compares without asking of each word, whose answers nobody could foresee.
 func (w *words) are(o words) bool { return (w.a^o.a)|(w.b^o.b)|(w.c^o.c)|(w.d^o.d) == 0 }
 
-// sum is keyedSum for so many bytes.
+// sum is keyedSum of a text of the given length.
 func (w words) sum(key uint64, n int) uint64 { return mixed(key, w.a, w.b, w.c, w.d, n) }
 
 func mixed(key, x, y, z, w uint64, n int) uint64 {

@@ -34,7 +34,7 @@ func (n *Names) AppendPath(dst, handle []byte) []byte {
 	return dst
 }
 
-// appendPath appends the path of an entry that is so many levels above the file.
+// appendPath appends the path of an entry that is the given number of levels above the file.
 func (n *Names) appendPath(dst []byte, x *entry, level int) []byte {
 	if level < maxDepth {
 		if up := n.entryOf(x.dir.handle); up != nil {
@@ -165,7 +165,7 @@ func (r *recent) find(s Server, slot int, handle []byte) *recentFile {
 	return nil
 }
 
-// look looks for a file that is not there, whose handle has that slot and sum, with its path; nil if the path is long. The file is so many
+// look looks for a file that is not there, whose handle has that slot and sum, with its path; nil if the path is long. The file is level
 // levels above the one that was asked for.
 func (r *recent) look(n *Names, slot int, sum uint64, handle []byte, level int) *recentFile {
 	f := &r.files[slot]

@@ -75,7 +75,7 @@ type Stats struct {
 // capture began, or of what it lacks.
 const displaced = 16 << 10
 
-// Displaced returns how many bytes came too late to be delivered, if they are so many that the capture must hold the
+// Displaced returns how many bytes came too late to be delivered, if there are so many that the capture must hold the
 // stream out of order; otherwise 0.
 func (s Stats) Displaced() uint64 {
 	if n := s.Early + s.Late; n >= displaced {

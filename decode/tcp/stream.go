@@ -23,7 +23,7 @@ const (
 	// nearby is how far after a bare acknowledgment of the sender the first data may be without being the
 	// start of the stream.
 	nearby = 1 << 20
-	// inFlight is more than a sender has in flight at once. An acknowledgment that is so much further than the one before it does
+	// inFlight is more than a sender has in flight at once. An acknowledgment that is this much further than the one before it does
 	// not tell what the capture lacks.
 	inFlight = 1 << 24
 	// near is how far the acknowledgment number of a repeated segment may be from the position of the peer's stream.

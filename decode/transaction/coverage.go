@@ -8,7 +8,7 @@ type coverage struct {
 
 type span struct{ from, to uint64 }
 
-// maxSpans bounds the pieces that are told apart. Bytes that would make
+// maxSpans bounds the pieces that are distinguished. Bytes that would make
 // another one are not counted: too few is known to be too few, too many would
 // pass for the truth.
 const maxSpans = 64

@@ -63,7 +63,7 @@ func (l *halves) take() *half {
 }
 
 // recycleHalf keeps the memory of a half, if that is little. Tags of operations
-// may still point to it: they are told from later ones by their generation.
+// may still point to it: they are distinguished from later ones by their generation.
 func (l *halves) recycle(h *half) {
 	if len(l.free) >= maxHalves || h.open.n > 0 || len(h.open.slots) > minOpenCalls || h.memory.high > 0 {
 		return

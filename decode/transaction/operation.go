@@ -80,7 +80,7 @@ func (k *chunks) start(c *rdma.Connection, op *rdma.Op, ref rdma.Ref) {
 	}
 }
 
-// maxOperations is how many operations of a transaction can be told apart by
+// maxOperations is how many operations of a transaction can be distinguished by
 // the number in a tag.
 const maxOperations = 1<<numberBits - 2
 
@@ -141,7 +141,7 @@ func (k *chunks) data(c *rdma.Connection, op *rdma.Op, f *rdma.Fragment, s *segm
 	return k.cover(s, f.Offset, f.Length, f.Data)
 }
 
-// moved notes when payload came, of which so many bytes have not been seen before.
+// moved notes when payload came, and how many bytes of it are new.
 func (tx *Transaction) moved(op *rdma.Op, o *Operation, f *rdma.Fragment, fresh uint64) {
 	if f.Acked && fresh == 0 {
 		return // nobody has waited for it

@@ -50,7 +50,7 @@ type Packet struct {
 	RNR bool
 	// AcksCall and AcksReply say that an Ack is of the call's or reply's Send.
 	AcksCall, AcksReply bool
-	// Operation counts from 1 in Transaction.Operations; 0 is none, or one
+	// Operation counts from 1 in Transaction.Operations; 0 is no operation, or one
 	// beyond the limit. Of an Ack it is the last one that was acknowledged.
 	Operation int
 	// Acked is how many operations an Ack is of.
@@ -324,7 +324,7 @@ func (l *tracer) event(tx *Transaction, x *Trouble) {
 	l.list(tx, p)
 }
 
-// sortPackets puts the list in the order of the capture: what is told late
+// sortPackets puts the list in the order of the capture: what is reported late
 // stands at its end.
 func (tx *Transaction) sortPackets() {
 	byNumber := func(a, b Packet) int { return cmp.Compare(a.Ref.Number, b.Ref.Number) }

@@ -93,5 +93,5 @@ func progress(dst []ChunkProgress, list []segment) []ChunkProgress {
 }
 
 // SortPackets puts Packets in the order of the capture, as they are when the
-// transaction has ended; before, what was told late stands at the end.
+// transaction has ended; before, what was reported late stands at the end.
 func (t *Transaction) SortPackets() { t.sortPackets() }

@@ -449,7 +449,7 @@ func (l *loader) pointer(i uint64, n *node, count int) unsafe.Pointer {
 	return l.place(i, l.number(), n, count)
 }
 
-// place returns the address in an object at which there are so many values of a type.
+// place returns the address in an object at which there are count values of a type.
 func (l *loader) place(i, at uint64, n *node, count int) unsafe.Pointer {
 	if l.err != nil {
 		return nil

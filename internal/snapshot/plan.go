@@ -145,7 +145,7 @@ func (p *Plan) leaves(t reflect.Type, fields []string) {
 	}
 }
 
-// key tells the calls that have made a Plan from others. Types are told apart by their addresses.
+// key tells the calls that have made a Plan from others. Types are distinguished by their addresses.
 func (p *Plan) key() string {
 	b := append(make([]byte, 0, 4096), p.version...)
 	add := func(t reflect.Type) { b = binary.NativeEndian.AppendUint64(b, uint64(reflect.ValueOf(t).Pointer())) }

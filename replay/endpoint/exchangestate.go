@@ -65,7 +65,7 @@ const (
 //	closing   -        -       -         -     -        -         -        -        over
 //	over      -        -       -         -     -        -         -        -        -
 //
-// Exposing, exposed and settled are told apart because RDMA_DONE and the timer may
+// Exposing, exposed and settled are distinguished because RDMA_DONE and the timer may
 // come before the completion of the Send, which still uses the memory.
 func (s exchangeState) next(e exchangeEvent) (to exchangeState, ok bool) {
 	switch e {

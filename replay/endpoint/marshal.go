@@ -28,7 +28,7 @@ type plan struct {
 	zero   bool // a chunk at position zero: the call itself
 	reads  bool // a Read chunk for each of Items of at least min bytes
 	min    int
-	writes int // Write chunks for so many of Results, from the first
+	writes int // how many of Results, from the first, have Write chunks
 	reply  int // size of the Reply chunk in bytes, 0 for none
 }
 

@@ -115,7 +115,7 @@ type Options struct {
 	// Responder (default 64).
 	Credits uint32
 	// MaxCredits bounds what CreditsDynamic asks for and grants. Receives are
-	// reserved for so many. Default 4 × Credits.
+	// reserved for that many. Default 4 × Credits.
 	MaxCredits uint32
 	Dynamic    Dynamic
 	// BackwardCredits are granted for calls in the backward direction (RFC

@@ -32,7 +32,7 @@ type sendBuf struct {
 
 const (
 	batchSize  = 64
-	flushEvery = 16 // after so many receives, the work they have caused is posted
+	flushEvery = 16 // after this many receives, the work they have caused is posted
 )
 
 // sendBuffer returns memory for one Send, or nil if the connection has ended or too

@@ -246,7 +246,7 @@ func aboveBase(j *Judge, r *Reply, _ *verdict.Judgement) (verdict.Reason, bool) 
 // and not in the capture.
 func unhappened(j *Judge, r *Reply, v *verdict.Judgement) (verdict.Reason, bool) {
 	o := j.unhappened(r)
-	if o == nil || lister(r.Op) == readdir(r.Op) && slices.ContainsFunc(v.Reasons, aboutNames) { // these are told apart by name
+	if o == nil || lister(r.Op) == readdir(r.Op) && slices.ContainsFunc(v.Reasons, aboutNames) { // these are distinguished by name
 		return verdict.Reason{}, false
 	}
 	return verdict.Reason{Code: verdict.Unhappened, Call: *o}, true

@@ -57,7 +57,7 @@ type byteRange struct{ from, to uint64 }
 
 func (a byteRange) overlaps(b byteRange) bool { return a.from <= b.to && b.from <= a.to }
 
-// rangeOf is a range of so many bytes; whole stands for all bytes up to the end of the file
+// rangeOf is a range of the given number of bytes; whole stands for all bytes up to the end of the file
 // (RFC 8881, section 18.10.3; of NLM it is 0).
 func rangeOf(offset, length, whole uint64) byteRange {
 	if length == whole || length == 0 || length-1 > math.MaxUint64-offset {

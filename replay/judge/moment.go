@@ -64,7 +64,7 @@ const (
 	maxSilent = 1 << 12
 )
 
-// add takes in a call, whose line in the plan has so many bytes.
+// add takes in a call, whose line in the plan has the given length.
 func (m *moments) add(o *plan.Op, text int) {
 	some := false
 	for _, at := range m.about(o) {

@@ -75,7 +75,7 @@ func (c *curve) settle() {
 	clear(c.whole)
 }
 
-// each calls f for spans that together are the curve: so many calls in each.
+// each calls f for spans that together are the curve, with the number of calls in each.
 func (c *curve) each(f func(s span, calls float64)) {
 	for _, s := range c.spans {
 		f(s, 1)

@@ -89,7 +89,7 @@ func operations(names []string) string {
 func (w *Witness) Knows(xid uint32) bool { return len(w.calls[xid]) > 0 }
 
 // Check decodes a capture of the run's packets and compares. The decoder may hold
-// so many bytes, 0 for its default.
+// at most memory bytes, 0 for its default.
 func (w *Witness) Check(r capture.Reader, memory int) (*SelfCheck, error) {
 	s := &SelfCheck{Calls: w.n}
 	detail := func(format string, args ...any) {

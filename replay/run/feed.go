@@ -171,7 +171,7 @@ func (f *feed) close() {
 	}
 }
 
-// fillable reports whether there is something to fill a window of so many bytes with.
+// fillable reports whether there is something to fill a window of the given number of bytes with.
 func (f *feed) fillable(text int) bool {
 	return f.err == nil && (f.eof && f.ahead.len() > 0 || f.ahead.len() > lookAhead || f.ahead.text >= text/4 ||
 		f.batches == nil || len(f.batch) > 0 || len(f.batches) > 0)

@@ -65,7 +65,7 @@ func Preview(out io.Writer, w *workload.Workload, opt Options, server string, em
 	}
 }
 
-// maxRefused is how many reasons why calls are not sent are told apart.
+// maxRefused is how many reasons why calls are not sent are distinguished.
 const maxRefused = 256
 
 // count counts an op.

@@ -38,7 +38,7 @@ func (w *Workload) Replayable() error {
 	return &NothingError{Left: f.ops, Impossible: impossible}
 }
 
-// maxImpossible is how many reasons are told apart.
+// maxImpossible is how many reasons are distinguished.
 const maxImpossible = 32
 
 // Impossible counts the transactions of the capture that cannot be replayed, by

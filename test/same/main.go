@@ -38,7 +38,7 @@ func main() {
 	only := flag.String("only", "", "compare only cases whose name, such as \"report-json rocev2-rping.pcap\", matches this `regexp`")
 	flag.IntVar(&o.lines, "lines", 3, "show at most this many different `lines` of a case")
 	flag.IntVar(&o.cases, "cases", 3, "show the differences of at most this many `cases` of a command, count the others")
-	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "run so many cases at a time")
+	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "how many cases run at a time")
 	flag.Parse()
 	o.commit = base
 	if flag.NArg() == 1 {

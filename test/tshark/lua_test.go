@@ -69,7 +69,7 @@ func TestLua(t *testing.T) {
 			}
 			row := rows[strconv.Itoa(x.CallFrame)]
 			if len(row) != len(fields) || strings.Contains(row[1], ";") {
-				continue // a frame of several transactions: their values cannot be told apart
+				continue // a frame of several transactions: their values cannot be distinguished
 			}
 			if row[1] != fmt.Sprintf("0x%08x", x.XID) || !strings.Contains(row[2], " "+x.Operation) {
 				t.Fatalf("%s: frame %d: %q, want %08x %s", name, x.CallFrame, row, x.XID, x.Operation)

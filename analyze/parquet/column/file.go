@@ -145,7 +145,7 @@ func (f *File) Ready() {
 	}
 }
 
-// EndRow ends a row of about so many bytes, uncompressed.
+// EndRow ends a row, given about how many bytes it has uncompressed.
 func (f *File) EndRow(bytes int) error {
 	f.rows++
 	f.pageRows++

@@ -39,7 +39,7 @@ func (c *Ints) Add(v int64) {
 	c.Repeat(v, 1)
 }
 
-// Repeat appends a value so many times.
+// Repeat appends a value the given number of times.
 func (c *Ints) Repeat(v int64, times int) {
 	if len(c.v) > 0 || !c.equal.add(v, times) {
 		c.v = appendTimes(c.equal.spill(c.v), v, times)

@@ -49,7 +49,7 @@ func (l *Levels) Null(rep, def byte) {
 	l.nulls++
 }
 
-// List says that a list of so many values follows, which is not in another list: Value(0), then Value(1).
+// List says that a list of the given number of values follows, which is not in another list: Value(0), then Value(1).
 func (l *Levels) List(values int) {
 	if len(l.rep.list) > 0 && values <= len(listReps) {
 		l.rep.list = append(l.rep.list, listReps[:values]...)
@@ -63,7 +63,7 @@ func (l *Levels) List(values int) {
 // listReps is the repetition levels of a list, as long as most are.
 var listReps = [16]byte{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 
-// Values is Value(0) so many times.
+// Values is Value(0) the given number of times.
 func (l *Levels) Values(times int) {
 	if l.maxRep > 0 {
 		l.rep.repeat(0, times)
@@ -71,7 +71,7 @@ func (l *Levels) Values(times int) {
 	l.def.repeat(l.maxDef, times)
 }
 
-// Nulls is Null(0, 0) so many times.
+// Nulls is Null(0, 0) the given number of times.
 func (l *Levels) Nulls(times int) {
 	if l.maxRep > 0 {
 		l.rep.repeat(0, times)

@@ -161,7 +161,7 @@ func (c *Texts) Add(s string) {
 	}
 }
 
-// Repeat is Add so many times.
+// Repeat is Add the given number of times.
 func (c *Texts) Repeat(s string, times int) {
 	for ; times > 0 && c.full; times-- {
 		c.add(s)
@@ -186,7 +186,7 @@ func (c *Texts) put(n int32) {
 	c.repeat(n, 1)
 }
 
-// repeat appends a value by its number so many times.
+// repeat appends a value by its number the given number of times.
 func (c *Texts) repeat(n int32, times int) {
 	if len(c.at) > 0 || !c.equal.add(n, times) {
 		c.at = appendTimes(c.equal.spill(c.at), n, times)

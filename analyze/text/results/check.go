@@ -17,7 +17,7 @@ import (
 type Shown struct {
 	Findings map[*check.Rule]uint64 // of the severities asked for
 	Known    map[*check.Rule]*Known // known deviations, which are not among Findings: each rule gets a line
-	Max      uint64                 // at most so many of a rule were printed; 0: all
+	Max      uint64                 // how many findings of a rule were printed at most; 0: all
 	Hidden   uint64                 // of lesser severity
 	Quiet    bool                   // none was printed
 }

@@ -111,7 +111,7 @@ func (m *Memory) Decoder() int {
 // Tracker is what Decoder returns, for one of several decoders in a program: see LimitProcess.
 func (m *Memory) Tracker() int { return m.free() / 3 }
 
-// MemoryOf is a Memory of so many bytes.
+// MemoryOf is a Memory of the given number of bytes.
 func MemoryOf(bytes int) *Memory { return &Memory{limit: Size(bytes)} }
 
 // LimitProcess has the garbage collector keep the program below a limit in bytes, as far as less than that is in use.

@@ -90,7 +90,7 @@ func (p process) choose(named string, writes bool) (*identity, error) {
 	return &identity{name: "nobody", uid: nobodyID, gid: nobodyID, groups: []int{nobodyID}}, nil
 }
 
-// number is an ID; -1 stands for "unchanged" in system calls and is none.
+// number is an ID; -1 stands for "unchanged" in system calls and is not an ID.
 func number(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n == math.MaxUint32 {

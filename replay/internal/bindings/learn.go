@@ -174,7 +174,7 @@ func entry(o *plan.Op, at int, res xdr.Message) *ops.Entry {
 	return ops.Procedure(o.Program, o.Version, o.Procedure)
 }
 
-// Body is the result of operation at of a COMPOUND, or res if it is none; nil if that
+// Body is the result of operation at of a COMPOUND, or res if it is not a COMPOUND; nil if that
 // was not executed.
 func Body(res xdr.Message, at int) xdr.Message {
 	c, ok := res.(*nfs4.CompoundRes)

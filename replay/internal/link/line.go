@@ -46,7 +46,7 @@ func New[T any](model verbs.Link, limit int, deliver func(T) error) *Line[T] {
 	return l
 }
 
-// Put sends a parcel of so many bytes.
+// Put sends a parcel of the given number of bytes.
 func (l *Line[T]) Put(what T, bytes int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,7 +87,7 @@ func (s *Schedule) slot(id int) *slot {
 	return s.slots[s.head+id-s.first]
 }
 
-// Add adds the next op, whose line in the plan has so many bytes. over reports in which
+// Add adds the next op, whose line in the plan has the given length. over reports in which
 // clones it is over already; nil means in none.
 func (s *Schedule) Add(o *plan.Op, text int, over func(clone int) bool) error {
 	if o.ID != s.first+s.Len() {

@@ -47,7 +47,7 @@ func (o *Options) scaled(captured int64) time.Duration {
 // maxSpan is longer than any run waits, some 36 years, and small enough that sums with it do not overflow.
 const maxSpan = 1 << 60
 
-// Span is a time of so many nanoseconds. What a time.Duration cannot hold would be a time in the past, and calls
+// Span is a time in nanoseconds. What a time.Duration cannot hold would be a time in the past, and calls
 // that are to be sent never would be sent at once.
 func Span(nanoseconds float64) time.Duration {
 	if nanoseconds < maxSpan {

@@ -98,7 +98,7 @@ func (r *reply) undo() { r.call.Undo(r.before) }
 // encoded is the result of the operation that has ended, from its status on.
 func (r *reply) encoded() []byte { return r.call.Out[r.mark:] }
 
-// fits reports whether the result of an operation, of at most so many bytes, leaves room for an
+// fits reports whether the result of an operation, of at most the given number of bytes, leaves room for an
 // error of a later one.
 func (r *reply) fits(result int) bool { return r.before+8+result+errorReserve <= r.limit }
 

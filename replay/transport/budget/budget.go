@@ -411,7 +411,7 @@ func (b *Budget) relieve() {
 	}
 }
 
-// samples is how many accounts are compared when one has to be evicted: all, or so many
+// samples is how many accounts are compared when one has to be evicted: all, or this many
 // at random if there are more. Comparing thousands each time would be work that a
 // flood can cause.
 const samples = 64

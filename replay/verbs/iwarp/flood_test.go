@@ -59,7 +59,7 @@ func TestSilentFlood(t *testing.T) {
 	t.Error("peers are half-open still")
 }
 
-// flood connects so many times to a listener that takes all who speak, and says nothing.
+// flood connects the given number of times to a listener that takes all who speak, and says nothing.
 func flood(t *testing.T, o Options, silent int) (*Provider, verbs.Listener, []net.Conn) {
 	t.Helper()
 	p := provider(t, o)

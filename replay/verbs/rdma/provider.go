@@ -193,7 +193,7 @@ func (p *provider) dispatch(ev *C.struct_rc_event) {
 	}
 	select {
 	case x.steps <- e:
-	default: // nobody waits for so many
+	default: // nobody waits for that many
 	}
 }
 

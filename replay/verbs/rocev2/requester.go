@@ -238,7 +238,7 @@ func (c *Conn) failOldest(s verbs.Status, detail string) {
 	c.hangUp()
 }
 
-// putData puts the next packet of a Send or Write into the batch. Every so many packets of it ask for an acknowledgement.
+// putData puts the next packet of a Send or Write into the batch. Every few packets ask for an acknowledgement.
 func (c *Conn) putData(b *batch, w *wqe, every uint32) {
 	i := w.sent
 	off := i * c.mtu

@@ -60,7 +60,7 @@ func NewTCP(t verbs.Tap, local, remote netip.AddrPort, dialed bool) *TCP {
 var starts atomic.Uint32
 
 // start returns an initial sequence number. It differs between connections, so that two
-// connections that use the same ports one after the other can be told apart.
+// connections that use the same ports one after the other can be distinguished.
 func start() uint32 { return starts.Add(0x9e3779b9) }
 
 // Sent adds data that the local end sends. It is called before the peer can answer.

@@ -88,7 +88,7 @@ func (o *options) measure() error {
 	return nil
 }
 
-// fit is how many packets of so many ns each one processor can take.
+// fit is how many packets one processor can take if each needs ns nanoseconds.
 func fit(each float64) string {
 	if each == 0 {
 		return "–"

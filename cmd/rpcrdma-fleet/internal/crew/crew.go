@@ -41,7 +41,7 @@ const (
 	firstWait = 200 * time.Millisecond
 	maxWait   = 5 * time.Second
 	soon      = 2 * time.Second // a worker that ended earlier has not worked
-	maxSoon   = 5               // so many in a row are enough
+	maxSoon   = 5               // this many in a row are enough
 	grace     = 30 * time.Second
 	lastWords = 4 << 10
 	longLine  = 64 << 10

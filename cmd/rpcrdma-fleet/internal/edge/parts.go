@@ -161,7 +161,7 @@ func (p *Parts) end(x *part) error {
 
 var partName = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)\.([0-9a-f]{32})\.(\d{1,6})\.parquet$`)
 
-// objectName is the name in the store of a file in the folder; "" if it is none.
+// objectName is the name in the store of a file in the folder; "" if it is not such a file.
 func objectName(file, tap string) string {
 	m := partName.FindStringSubmatch(file)
 	if m == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rpcrdma/toolkit/decode/rdma"
 )
 
-// TestObserver: clients of two tunnels with one address are told apart, files that did nothing in the interval are not among
+// TestObserver: clients of two tunnels with one address are distinguished, files that did nothing in the interval are not among
 // those left out, and connections and clients have all counts.
 func TestObserver(t *testing.T) {
 	now := monitor.Tally{Count: 3, Errors: 1, Bytes: 300, Data: 200, Time: 9e6, Max: 5e6}

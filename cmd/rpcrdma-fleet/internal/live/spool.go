@@ -26,7 +26,7 @@ type Spool struct {
 	ended   bool
 }
 
-// NewSpool makes a spool for so many bytes of summaries; at least one is held.
+// NewSpool makes a spool for the given number of bytes of summaries; at least one is held.
 func NewSpool(limit int, note func(format string, args ...any)) *Spool {
 	return &Spool{limit: limit, note: note, ready: make(chan struct{}, 1)}
 }

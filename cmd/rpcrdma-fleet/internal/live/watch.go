@@ -94,7 +94,7 @@ type clock struct{ here, there time.Time }
 // local is a time of NATS by the clock of this machine.
 func (c *clock) local(t time.Time) time.Time { return c.here.Add(t.Sub(c.there)) }
 
-// pass passes on messages, of which so many were there before.
+// pass passes on messages, and says how many were there before.
 func pass(ctx context.Context, c jetstream.Consumer, clock clock, there uint64, to chan<- Message) error {
 	list, err := c.Messages(jetstream.PullMaxMessages(256))
 	if err != nil {

@@ -124,7 +124,7 @@ func problemText(p *capture.Problem) string {
 	return p.Text
 }
 
-// source is the bytes of a file. It keeps errors of the store, which are none of the file.
+// source is the bytes of a file. It keeps errors of the store apart from those of the file.
 type source struct {
 	*store.Reader
 	err error

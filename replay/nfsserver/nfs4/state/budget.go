@@ -31,8 +31,8 @@ func (b *budget) chargeState(c *Client, n int) bool {
 
 func (b *budget) refund(c *Client, n int) { b.give(c.source, n) }
 
-// fits reports whether n more ranges fit on a file for somebody at a source who has so many on all
-// files, with so many bytes of other state.
+// fits reports whether n more ranges fit on a file for a source that has have ranges on all
+// files, with the given bytes of other state.
 func (b *budget) fits(from Source, have int, on *ranges, n, bytes int) bool {
 	return have+n <= b.limits.Ranges && len(on.held)+n <= b.limits.FileRanges && b.room(from) >= n*rangeCost+bytes
 }

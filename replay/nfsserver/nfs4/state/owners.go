@@ -54,7 +54,7 @@ type owners struct {
 	waiters *waiters
 }
 
-// chargeOwner counts a new owner of a client that has so many, if there is room for it. Owners
+// chargeOwner counts a new owner of a client that has some already, if there is room for it. Owners
 // that hold nothing make room. They are searched for at most once a second, so that a client at
 // its limit does not keep the table busy.
 func (os *owners) chargeOwner(o *owner, have int) bool {

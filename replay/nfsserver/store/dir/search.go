@@ -50,9 +50,9 @@ type entry struct {
 func (w *walk) more() bool { return w.left > 0 || w.index != nil }
 
 const (
-	// Of handles that were not found, so many are known.
+	// How many handles that were not found are remembered.
 	maxMissing = 1 << 16
-	// A walk looks for so many objects at most.
+	// The most objects that a walk looks for.
 	maxWanted = 1 << 16
 	// So many objects are remembered at most: some 20 MB.
 	maxIndex = 1 << 17

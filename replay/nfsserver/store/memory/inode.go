@@ -55,7 +55,7 @@ func (s *Store) newInode(a *store.Attr) *inode {
 	return n
 }
 
-// reserve counts an object and a name of so many bytes, and other bytes.
+// reserve counts an object and a name of the given number of bytes, and other bytes.
 func (s *Store) reserve(bytes int) error {
 	if s.files.Add(1) > int64(s.opt.Files) {
 		s.files.Add(-1)

@@ -9,7 +9,7 @@ type space struct {
 	blocks blockPool
 }
 
-// charge counts n bytes as used, if there are so many.
+// charge counts n bytes as used, if that many are free.
 func (s *space) charge(n int) bool {
 	if s.used.Add(int64(n)) > s.limit && n > 0 {
 		s.used.Add(-int64(n))
