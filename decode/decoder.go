@@ -32,6 +32,9 @@ type Options struct {
 	SkipICRC bool
 	// Clock selects whose timestamps are the times of packets. Packets are always processed in capture order.
 	Clock Clock
+	// Live says that packets come while they are captured: what is known is reported at once, also where a later packet may
+	// contradict it. Over iWARP, a Terminate message can refuse what TCP has acknowledged.
+	Live bool
 	// Concurrent lets Run call emit in parallel with Packet and Closed, so that decoding continues while a transaction
 	// is examined. It is called on whichever goroutine of Run has time, for one transaction after the other. The
 	// Connection of a transaction is then a copy, see transaction.Options. With one processor, or less than 2 MiB of Memory, it is called in turn.
@@ -209,7 +212,7 @@ func New(opt Options, emit func(*transaction.Transaction)) *Decoder {
 		h = &observed{handler{Tracker: d.tx, d: d}}
 	}
 	d.roce = roce.NewTracker(h, hooks, &d.numbers, opt.RoCE)
-	d.tcp.init(h, hooks, &d.numbers, opt.TCP, d.memory.connections)
+	d.tcp.init(h, hooks, &d.numbers, opt.TCP, opt.Live, d.memory.connections)
 	d.tcp.attempt = d.observer.Attempt
 	d.udp.init(h, &d.numbers, d.memory.connections)
 	for i := range d.frags {

@@ -116,7 +116,7 @@ func (n *numbered) Closed(c *rdma.Connection, ref rdma.Ref) {
 	n.Handler.Closed(c, ref)
 }
 
-func (t *tcpDemux) init(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limit TCPLimits, m *memory.Account) {
+func (t *tcpDemux) init(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers, limit TCPLimits, live bool, m *memory.Account) {
 	t.memory = m
 	if limit.Connections <= 0 {
 		limit.Connections = 4096
@@ -130,7 +130,7 @@ func (t *tcpDemux) init(h rdma.Handler, hooks rdma.Hooks, numbers *rdma.Numbers,
 	}
 	t.limit = limit
 	t.pool = tcp.NewPool(tcp.Options{Total: min(16<<20, m.Limit()/4)})
-	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool, Hooks: hooks})
+	t.iwarp = iwarp.NewTracker(t.h, iwarp.Options{Pool: t.pool, Hooks: hooks, Live: live})
 	t.conns = make(map[tcpKey]*tcpConn)
 }
 

@@ -381,7 +381,7 @@ type stopper struct {
 // may be nil. blamed says that a rule asks what time was lost to.
 func newStopper(rules []stopRule, findings *check.Selection, blamed bool, memory *cli.Memory) *stopper {
 	t := &stopper{view: rpc.View{Names: &rpc.Names{Limit: memory.Names()}}, rules: rules}
-	opt := decode.Options{Memory: memory.Decoder(), Transactions: transaction.Options{OnCompletion: true}}
+	opt := decode.Options{Live: true, Memory: memory.Decoder(), Transactions: transaction.Options{OnCompletion: true}}
 	if findings != nil {
 		t.check = check.New(check.Options{Rules: *findings}, t.finding)
 		opt.Transactions.OnCompletion = false // check wants them in the order of their calls

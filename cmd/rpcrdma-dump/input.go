@@ -122,6 +122,7 @@ func (o *inputOptions) decoder() decode.Options {
 	}
 	return decode.Options{
 		SkipICRC: o.noICRC,
+		Live:     len(o.ifaces) > 0 || o.follow,
 		Clock:    decode.Clock(o.clock),
 		Memory:   o.memory.Decoder(),
 		Trackers: o.trackers,

@@ -372,7 +372,7 @@ func (o *options) model(match *filter.Filter, src *source, notes *cli.Problems, 
 		Interval: o.interval, Stuck: o.stuck, Linger: o.linger, Filter: match,
 		Groups: o.listen != "", Message: notes.Message, Unwrap: keys.Contexts, Alarms: o.thresholds,
 	}
-	opt.Decode.SkipICRC = o.noICRC
+	opt.Decode.SkipICRC, opt.Decode.Live = o.noICRC, src.live
 	opt.Decode.Memory = o.memory.Decoder()
 	opt.Names = o.memory.Names()
 	opt.Fabric, opt.Sessions = o.memory.Scale(fabric.DefaultMemory), o.memory.Scale(session.DefaultMemory)

@@ -315,6 +315,7 @@ func TestTerminateNames(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		header ULPDU
+		live   bool
 		idle   uint64 // packets of a microsecond between the acknowledgement and the Terminate message
 		data   bool   // a Send in between
 		want   int    // Sends that were acknowledged
@@ -325,10 +326,11 @@ func TestTerminateNames(t *testing.T) {
 		{name: "another Write", header: header(OpWrite, 8, 0, 100)},
 		{name: "the second Send", header: header(OpSend, 0, 2, 0), want: 1},
 		{name: "the third Send", header: header(OpSend, 0, 3, 0), want: 2},
+		{name: "the first Send, live", header: header(OpSend, 0, 1, 0), live: true, want: 2},
 		{name: "the first Send, late", header: header(OpSend, 0, 1, 0), idle: 20000, want: 2},
 		{name: "the first Send, after data", header: header(OpSend, 0, 1, 0), data: true, want: 2},
 	} {
-		p := plainPair()
+		p := newPair(Options{Live: c.live}, &MPAFrame{Revision: 1}, &MPAFrame{Revision: 1, Reply: true})
 		p.peers[1].untagged(OpSend, 0, []byte("reply"))
 		p.peers[1].tagged(OpWrite, 7, 100, []byte("data"))
 		p.peers[1].untagged(OpSend, 0, []byte("another"))

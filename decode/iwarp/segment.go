@@ -100,7 +100,7 @@ func (c *Conn) acks(h *half, dir int, f *link.Frame, ref rdma.Ref) {
 		d := int32(f.TCPAck - b.sequence - uint32(o.Next()))
 		if end := int64(o.Next()) + int64(d); end > 0 && d < maxAhead && c.verdict == Yes && !h.terminated && !terminates(f.Payload) {
 			c.peer(h).acknowledged(uint64(end), ref)
-			if f.PayloadLen > 0 {
+			if f.PayloadLen > 0 || c.t.o.Live {
 				c.taken(dir^1, ref, 0)
 			}
 		}

@@ -17,6 +17,8 @@ type Options struct {
 	Ports []uint16
 	// NoCRC leaves CRCs unchecked.
 	NoCRC bool
+	// Live has an acknowledgement of TCP reported at once, without waiting for a Terminate message that refuses what it acknowledged.
+	Live bool
 	// Hooks are called besides the Handler.
 	Hooks rdma.Hooks
 	// Pool buffers what TCP delivers out of order, for Conn.Segment. nil means the Tracker's own pool.

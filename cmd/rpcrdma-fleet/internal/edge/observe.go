@@ -160,6 +160,7 @@ func Observe(ctx context.Context, o *Orders, to io.Writer) error {
 	problems := cli.NewProblems("observer", noteWriter{w})
 	var parts *Parts
 	opt := monitor.Options{Interval: o.Interval, History: 2, Message: problems.Message}
+	opt.Decode.Live = true
 	if o.Memory > 0 {
 		m := cli.MemoryOf(o.Memory)
 		opt.Decode.Memory, opt.Names = m.Decoder(), m.Names()
