@@ -581,6 +581,7 @@ func (b *batch) causes() {
 	b.readResponses()
 	b.serverTime()
 	b.windows()
+	b.unsteadyWays()
 	b.oneAtATime()
 }
 

@@ -950,14 +950,22 @@ func (b *batch) unclear(k *conn) bool {
 	})
 }
 
-// maybeWay says of a connection whose acknowledgements take long, now more, now less, that queues of a path may be what its calls wait for.
-func (b *batch) maybeWay(k *conn) {
-	if !k.restless() || k.queued || k.gappy() || k.delayedAcks() {
-		return
+// unsteadyWays says of connections whose acknowledgements take long, now more, now less, that queues of a path may be most of what their calls wait for.
+func (b *batch) unsteadyWays() {
+	for _, k := range b.order {
+		if !k.restless() || k.queued || k.gappy() || k.delayedAcks() || b.distant(k) || b.sameWay(k) {
+			continue
+		}
+		f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Possible, typical: max(k.ways[0], 0) + max(k.ways[1], 0), what: unsteady}
+		all, ways := int64(0), int64(0)
+		way := func(x *call) int64 { return min(max(x.acked(), 0)+max(x.wayC, 0), x.left) }
+		k.each(func(x *call) { all, ways = all+x.app, ways+way(x) })
+		if ways*2 <= all {
+			continue
+		}
+		k.each(func(x *call) { f.of(x, x.take(way(x))) })
+		b.Recorder.found(f)
 	}
-	f := &finding{code: PathDelay, side: Network, on: []int{k.id}, clock: Calls, certainty: Possible, typical: max(k.ways[0], 0) + max(k.ways[1], 0), what: unsteady}
-	k.each(func(x *call) { f.of(x, x.take(max(x.acked(), 0)+max(x.wayC, 0))) })
-	b.Recorder.found(f)
 }
 
 // unsteady says of a way that its round trips differ.
@@ -974,7 +982,6 @@ func (b *batch) pathDelay() {
 	doubtful := make(map[uint16]bool) // servers to which distances are not certain
 	for _, k := range b.order {
 		if !b.distant(k) && !b.sameWay(k) {
-			b.maybeWay(k)
 			continue
 		}
 		p := &b.pairs[k.pair]
