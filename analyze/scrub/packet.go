@@ -42,7 +42,7 @@ func (s span) len() int { return s.to - s.from }
 // unit is a packet of RoCE or InfiniBand within a packet of the capture.
 type unit struct {
 	bth     int
-	payload span // as captured
+	payload span   // as captured
 	icrc    int    // −1 if it was not captured, or removed
 	error   uint32 // what the ICRC differs by from the CRC of what it covers
 	data    bool   // of an RDMA WRITE or RDMA READ

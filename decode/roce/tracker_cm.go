@@ -113,32 +113,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 		if c == nil || c.closed || !rejects && !c.followed(f.Src, tap) {
 			break
 		}
-		switch m.Attribute {
-		case ibcm.AttributeRTU:
-			c.State = rdma.Established
-			if c.replied && t.messages.watch.watcher != nil {
-				t.messages.watch.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
-			}
-		case ibcm.AttributeREJ:
-			if c.State != rdma.Connecting {
-				// It comes too late to reject anything. What is sent decides whether it is the end.
-				t.ends(c, "reject from "+link.AddrString(f.Src)+" after the setup", ref)
-				break
-			}
-			c.State = rdma.Rejected
-			c.Terminated = "connection rejected: " + why(m)
-			c.Last = ref
-			t.close(c, ref)
-		case ibcm.AttributeDREQ:
-			t.ends(c, "disconnect request from "+link.AddrString(f.Src), ref)
-		case ibcm.AttributeDREP:
-			if c.State != rdma.Closed {
-				t.ends(c, "disconnect reply from "+link.AddrString(f.Src), ref) // nobody has asked
-				break
-			}
-			c.Last = ref
-			t.close(c, ref)
-		}
+		t.advance(c, m, f, ref)
 	}
 	if c == nil {
 		return nil
@@ -147,6 +122,36 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	c.used = true
 	c.Last = ref
 	return c.Connection
+}
+
+// advance takes a message that ends a connection's setup, or the connection.
+func (t *Tracker) advance(c *connection, m *ibcm.Message, f *link.Frame, ref rdma.Ref) {
+	switch m.Attribute {
+	case ibcm.AttributeRTU:
+		c.State = rdma.Established
+		if c.replied && t.messages.watch.watcher != nil {
+			t.messages.watch.watcher.Saw(c.Connection, &rdma.Sighting{Ref: ref, Class: rdma.ClassReady})
+		}
+	case ibcm.AttributeREJ:
+		if c.State != rdma.Connecting {
+			// It comes too late to reject anything. What is sent decides whether it is the end.
+			t.ends(c, "reject from "+link.AddrString(f.Src)+" after the setup", ref)
+			break
+		}
+		c.State = rdma.Rejected
+		c.Terminated = "connection rejected: " + why(m)
+		c.Last = ref
+		t.close(c, ref)
+	case ibcm.AttributeDREQ:
+		t.ends(c, "disconnect request from "+link.AddrString(f.Src), ref)
+	case ibcm.AttributeDREP:
+		if c.State != rdma.Closed {
+			t.ends(c, "disconnect reply from "+link.AddrString(f.Src), ref) // nobody has asked
+			break
+		}
+		c.Last = ref
+		t.close(c, ref)
+	}
 }
 
 // pathUse is how a host sends to another: with which fabrics, by bit, and the P_Key of its queue pairs there and of those that it asked for.
