@@ -112,7 +112,7 @@ const (
 )
 
 func (s *secrets) add(what string, b []byte) {
-	if len(b) < leastSecret || constant(b, b[0]) || digits(b) || special[string(b)] || known[string(b)] {
+	if len(b) < leastSecret || constant(b, b[0]) || flags(b) || digits(b) || special[string(b)] || known[string(b)] {
 		return
 	}
 	head := [leastSecret]byte(b)
@@ -124,7 +124,10 @@ func (s *secrets) add(what string, b []byte) {
 	s.byHead[head] = append(s.byHead[head], secret{what, string(b)})
 }
 
-// addData adds the windows of file data that have more than a few different bytes.
+// flags reports whether bytes look like booleans and lengths of XDR.
+func flags(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c > 1 }) }
+
+// addData adds the windows of file data that have more than a few different bytes, and look unlike small numbers of XDR.
 func (s *secrets) addData(b []byte) {
 	for i := 0; i+dataWindow <= len(b); i += dataWindow / 2 {
 		w := [dataWindow]byte(b[i:])
@@ -132,7 +135,7 @@ func (s *secrets) addData(b []byte) {
 		for _, c := range w {
 			different[c] = true
 		}
-		if len(different) > 3 {
+		if len(different) > 3 && bytes.Count(w[:], []byte{0}) <= dataWindow/2 {
 			s.data[w] = true
 		}
 	}
