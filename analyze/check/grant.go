@@ -48,9 +48,9 @@ func (c *callbackRules) granted(v *rpc.View) {
 		var id *nfs4.Stateid4
 		switch r := o.Result.(type) {
 		case *nfs4.OPEN4res:
-			id = delegated(&r.Resok4.Delegation)
+			id = r.Resok4.Delegation.Stateid()
 		case *nfs4.WANT_DELEGATION4res:
-			id = delegated(&r.WdrResok4)
+			id = r.WdrResok4.Stateid()
 		case *nfs4.GET_DIR_DELEGATION4res:
 			if r.GddrResNonFatal4.GddrnfStatus == nfs4.GDD4_OK {
 				id = &r.GddrResNonFatal4.GddrnfResok4.GddrStateid
@@ -64,18 +64,6 @@ func (c *callbackRules) granted(v *rpc.View) {
 		}
 		g.of = delegation{tx.Connection.Tenant, id.Other}
 		c.grants = append(c.grants, g)
-	}
-}
-
-// delegated is the stateid of a delegation, nil if there is none.
-func delegated(d *nfs4.OpenDelegation4) *nfs4.Stateid4 {
-	switch d.DelegationType {
-	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-		return &d.Read.Stateid
-	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-		return &d.Write.Stateid
-	default:
-		return nil
 	}
 }
 

@@ -130,7 +130,7 @@ func opened(c *compound, r *nfs4.OPEN4res, o *obj, w *owner, a *nfs4.OPEN4args) 
 		x.Access |= uint32(a.ShareAccess) & (nfs4.OPEN4_SHARE_ACCESS_READ | nfs4.OPEN4_SHARE_ACCESS_WRITE)
 		c.deps.Use(&x.uses, 0, 1, order.Writes, plan.DepState)
 	}
-	if id := delegated(&r.Resok4.Delegation); id != nil {
+	if id := r.Resok4.Delegation.Stateid(); id != nil {
 		if x := c.ids.given(c.at, id, plan.DelegationState, o, nil); x != nil {
 			x.client = s.clientsIn[w.Client-1]
 		}

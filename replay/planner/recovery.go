@@ -208,7 +208,7 @@ func (r *restart) reclaims() {
 			}
 			w := r.ids.states.owner(r.ids.clientOf(a.Owner.Clientid), "open", a.Owner.Owner)
 			r.took(&res.Resok4.Stateid, plan.OpenState, cur, w)
-			if id := delegated(&res.Resok4.Delegation); id != nil {
+			if id := res.Resok4.Delegation.Stateid(); id != nil {
 				r.took(id, plan.DelegationState, cur, nil)
 			}
 		case *nfs4.LOCK4args:

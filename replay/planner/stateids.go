@@ -220,14 +220,3 @@ func hex64(v uint64) string {
 	s := strconv.FormatUint(v, 16)
 	return "0000000000000000"[len(s):] + s
 }
-
-// delegated is the state id of a delegation, nil if none was given.
-func delegated(d *nfs4.OpenDelegation4) *nfs4.Stateid4 {
-	switch d.DelegationType {
-	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-		return &d.Read.Stateid
-	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-		return &d.Write.Stateid
-	}
-	return nil
-}

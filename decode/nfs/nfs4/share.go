@@ -59,3 +59,15 @@ func (a ShareAccess4) EncodedSize() int { return 4 }
 func (a ShareAccess4) WalkField(v xdr.Visitor, field string) {
 	v.Flags(field, uint64(a), a.Symbols())
 }
+
+// Stateid is the state id of the delegation; nil if there is none.
+func (t *OpenDelegation4) Stateid() *Stateid4 {
+	switch t.DelegationType {
+	case OPEN_DELEGATE_READ, OPEN_DELEGATE_READ_ATTRS_DELEG:
+		return &t.Read.Stateid
+	case OPEN_DELEGATE_WRITE, OPEN_DELEGATE_WRITE_ATTRS_DELEG:
+		return &t.Write.Stateid
+	default:
+		return nil
+	}
+}

@@ -121,7 +121,7 @@ var operations = table{
 	nfs4.OP_SET_SSV:         {Class: Never, Minor: 1}, // of a protection that the codecs do not look into
 	nfs4.OP_TEST_STATEID:    {Class: Nothing, Minor: 1, Use: Asks},
 	nfs4.OP_WANT_DELEGATION: {Class: Holds, Minor: 1, State: true, Gives: State, act: current,
-		outcome: gets(func(m *nfs4.WANT_DELEGATION4res, o *Outcome) { o.Delegation = delegation(&m.WdrResok4) })},
+		outcome: gets(func(m *nfs4.WANT_DELEGATION4res, o *Outcome) { o.Delegation = m.WdrResok4.Stateid() })},
 	nfs4.OP_DESTROY_CLIENTID: {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
 	nfs4.OP_RECLAIM_COMPLETE: {Class: Nothing, Minor: 1, State: true, Purpose: Clients},
 
@@ -207,18 +207,7 @@ func OpenName(m *nfs4.OPEN4args) (name []byte, ok bool) {
 }
 
 func opened(m *nfs4.OPEN4res, o *Outcome) {
-	o.State, o.Delegation = &m.Resok4.Stateid, delegation(&m.Resok4.Delegation)
-}
-
-// delegation is the state id of a delegation; nil if there is none.
-func delegation(d *nfs4.OpenDelegation4) *nfs4.Stateid4 {
-	switch d.DelegationType {
-	case nfs4.OPEN_DELEGATE_READ, nfs4.OPEN_DELEGATE_READ_ATTRS_DELEG:
-		return &d.Read.Stateid
-	case nfs4.OPEN_DELEGATE_WRITE, nfs4.OPEN_DELEGATE_WRITE_ATTRS_DELEG:
-		return &d.Write.Stateid
-	}
-	return nil
+	o.State, o.Delegation = &m.Resok4.Stateid, m.Resok4.Delegation.Stateid()
 }
 
 // underWay is the state id of a copy that the server has not finished; nil if it has.
