@@ -124,7 +124,7 @@ func (t *Tracker) mad(ref rdma.Ref, tap int32, fabric rdma.Fabric, f *link.Frame
 	return c.Connection
 }
 
-// advance takes a message that ends a connection's setup, or the connection.
+// advance takes in a message that ends a connection's setup, or the connection.
 func (t *Tracker) advance(c *connection, m *ibcm.Message, f *link.Frame, ref rdma.Ref) {
 	switch m.Attribute {
 	case ibcm.AttributeRTU:
