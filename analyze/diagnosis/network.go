@@ -594,11 +594,15 @@ type still struct{ from, to int64 }
 
 // lateTrips are the trips of connections that took long, from how long on that is, and whether there are enough others to tell; quick adapters only.
 func lateTrips(conns []*conn, way int) (list []still, least int64, ok bool) {
-	var low []int64
+	n := 0
 	trips := make([][]still, len(conns))
 	for i, k := range conns {
 		trips[i] = k.trips(way)
-		for _, s := range trips[i] {
+		n += len(trips[i])
+	}
+	low := make([]int64, 0, n)
+	for _, all := range trips {
+		for _, s := range all {
 			low = append(low, s.to-s.from)
 		}
 	}
@@ -606,15 +610,19 @@ func lateTrips(conns []*conn, way int) (list []still, least int64, ok bool) {
 		return nil, 0, false
 	}
 	quick := nth(low, len(low)/5)
+	if quick > softAck {
+		return nil, 0, false
+	}
 	least = max(stillLeast, 5*quick)
 	for i, k := range conns {
+		late := max(least, 2*k.floor[way]) // distance is of one connection, and always there
 		for _, s := range trips[i] {
-			if s.to-s.from >= max(least, 2*k.floor[way]) { // distance is of one connection, and always there
+			if s.to-s.from >= late {
 				list = append(list, s)
 			}
 		}
 	}
-	return list, least, quick <= softAck && len(list)*10 <= len(low)*8
+	return list, least, len(list)*10 <= len(low)*8
 }
 
 func (b *batch) pathStallOf(conns []*conn, way int) {

@@ -127,12 +127,7 @@ func (d *Done) check(u Outline) error {
 		return malformed("the state is %q", d.State.Name)
 	}
 	for i := range d.Ended {
-		r := &d.Ended[i]
-		unit, n, _ := strings.Cut(strings.TrimPrefix(r.Name, Units), "/ended-")
-		if k, err := strconv.Atoi(n); err != nil || k < 0 || !IsID(unit) || r.Name != EndedName(unit, k) {
-			return malformed("%q has no connections that have ended", r.Name)
-		}
-		if err := r.check(); err != nil {
+		if err := d.Ended[i].checkEnded(); err != nil {
 			return err
 		}
 	}
@@ -161,6 +156,15 @@ func dayIn(name string) string {
 		return "none"
 	}
 	return day
+}
+
+// checkEnded checks an object with connections that have ended, of this unit or of one before.
+func (r *Result) checkEnded() error {
+	unit, n, _ := strings.Cut(strings.TrimPrefix(r.Name, Units), "/ended-")
+	if k, err := strconv.Atoi(n); err != nil || k < 0 || !IsID(unit) || r.Name != EndedName(unit, k) {
+		return malformed("%q has no connections that have ended", r.Name)
+	}
+	return r.check()
 }
 
 func (r *Result) check() error {
