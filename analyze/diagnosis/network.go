@@ -134,8 +134,8 @@ func (b *batch) stalls() {
 			depth.certainty = Possible // Reads are under way for longer because their answers are paced; or nobody has said how many may be
 		}
 		b.surelyLost(k, loss, all, unknown, again)
-		if k.fabric < rdma.IWARP && (rnr.side == Server && rnr.time > seen*3/2 || b.throttled(k)) {
-			rnr.certainty = Likely // most of the time is of calls that were not there yet, or would have waited for a slow link
+		if k.fabric >= rdma.IWARP || rnr.side == Server && rnr.time > seen*3/2 || b.throttled(k) {
+			rnr.certainty = Likely // a closed window hides who waits; or most is of calls that were not there yet, or would have waited for a slow link
 		}
 		if l := b.lanesOf(k); l != nil && l[0].rnrs+l[1].rnrs+l[0].zeroWindow+l[1].zeroWindow > 0 {
 			loss.certainty = Possible // what follows a refused Send is sent again as well, and TCP asks again and again whether there is room
