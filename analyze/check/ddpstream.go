@@ -390,7 +390,7 @@ func (c *streamRules) marker(s *conn, d *ddpStream, g *rdma.Segment) {
 	}
 }
 
-// streamHealth reports what is reported once for an iWARP connection.
+// streamHealth makes the findings that an iWARP connection can have only once.
 func (c *streamRules) streamHealth(s *conn) {
 	if s.c.Fabric != rdma.IWARP {
 		return

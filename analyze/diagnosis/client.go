@@ -132,7 +132,7 @@ func (x *call) most() uint32 {
 // packets, none of them has seen the calls and the replies of one side.
 func markWaits(calls []*call, of func(*call) (waited *int64, limit uint32)) {
 	var ends []int64 // when each is free again, as the capture point sees it, in order
-	freed := 0       // how many are
+	freed := 0       // how many of ends have come
 	full := int64(0) // since when none was
 	for _, x := range calls {
 		way := min(max(x.nearC, x.conn.near[1], 0), 2*max(x.conn.near[1], 0))

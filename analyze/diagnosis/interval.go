@@ -93,7 +93,7 @@ func (r *Recorder) settle() {
 	}
 }
 
-// Forget evaluates the calls of connections that have ended, and forgets these, if they are at least as many as least says.
+// Forget evaluates the calls of connections that have ended, and forgets these, if there are at least least of them.
 func (r *Recorder) Forget(least int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -958,7 +958,7 @@ func (b *batch) unclear(k *conn) bool {
 	})
 }
 
-// unsteadyWays says of connections whose acknowledgements take long, now more, now less, that queues of a path may be most of what their calls wait for.
+// unsteadyWays finds connections whose round trips are long and vary: queues of a path may be most of what their calls wait for.
 func (b *batch) unsteadyWays() {
 	for _, k := range b.order {
 		if !k.restless() || k.queued || k.gappy() || k.delayedAcks() || b.distant(k) || b.sameWay(k) {

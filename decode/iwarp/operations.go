@@ -478,7 +478,7 @@ func (o *operations) refused(h *half, t Terminate) uint64 {
 	return 0
 }
 
-// names reports whether the header of a segment, and the Read Request in it, are those of e.
+// names reports whether a Terminate message that quotes a header, and a Read Request, is about segment e.
 func (o *operations) names(h *half, e *extent, header ULPDU, request ReadRequest) bool {
 	op := header.Control().Opcode()
 	switch e.kind {

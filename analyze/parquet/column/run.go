@@ -2,7 +2,7 @@ package column
 
 import "slices"
 
-// run is a value that was appended the given number of times. Most columns of most pages have only one value: it is counted, and encoded
+// run is a value, and how many times it was appended. Most columns of most pages have only one value: it is counted, and encoded
 // once for all pages of that many rows.
 type run[T comparable] struct {
 	v T
